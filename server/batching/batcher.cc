@@ -1,0 +1,242 @@
+#include "server/batching/batcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+
+#include "kernels/status_macros.h"
+#include "server/batching/query_groups.h"
+
+namespace maxsimd {
+namespace {
+
+constexpr int kNoScorer = -1;
+
+// One recipient's part of a batch: QueryGroups keeps them together.
+template <typename Visit>
+void ForEachRecipient(const std::vector<ScoredDocuments>& scored, const Visit& visit) {
+  for (size_t first = 0, last = 0; first < scored.size(); first = last) {
+    Recipient* const recipient = scored[first].work->recipient.get();
+    while (last < scored.size() && scored[last].work->recipient.get() == recipient) ++last;
+    visit(*recipient, absl::MakeConstSpan(scored).subspan(first, last - first));
+  }
+}
+
+absl::Duration LongestWait(absl::Span<const ScoredDocuments> scored, absl::Time until) {
+  absl::Duration longest;
+  for (const ScoredDocuments& part : scored) {
+    longest = std::max(longest, until - part.work->received);
+  }
+  return longest;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(
+    const BatchLimits& limits, std::vector<Scorer*> scorers,
+    std::function<void(int, const absl::Status&)> on_device_lost) {
+  std::vector<PackedBuffer> buffers;
+  for (int buffer = 0; buffer < limits.buffers; ++buffer) {
+    ASSIGN_OR_RETURN(PackedBuffer allocated,
+                     scorers.front()->AllocatePackedBuffer(limits.buffer_bytes));
+    buffers.push_back(std::move(allocated));
+  }
+  return std::unique_ptr<Batcher>(new Batcher(limits, std::move(scorers), std::move(buffers),
+                                              std::move(on_device_lost)));
+}
+
+Batcher::Batcher(const BatchLimits& limits, std::vector<Scorer*> scorers,
+                 std::vector<PackedBuffer> buffers,
+                 std::function<void(int, const absl::Status&)> on_device_lost)
+    : scorers_(std::move(scorers)),
+      buffers_(std::move(buffers)),
+      on_device_lost_(std::move(on_device_lost)),
+      queue_(limits,
+             [scorer = scorers_.front()](ElementType type, uint32_t dim) {
+               return scorer->RowPitchBytes(type, dim);
+             }),
+      lost_(scorers_.size(), false) {
+  for (size_t scorer = 0; scorer < scorers_.size(); ++scorer) {
+    idle_.insert(idle_.end(), scorers_[scorer]->concurrency(), static_cast<int>(scorer));
+  }
+  const size_t workers = idle_.size() + 1;
+  for (size_t worker = 0; worker < workers; ++worker) {
+    workers_.emplace_back([this] { RunWorker(); });
+  }
+}
+
+Batcher::~Batcher() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  for (std::thread& worker : workers_) worker.join();
+}
+
+Batcher::LaneId Batcher::AddLane() {
+  MutexLock lock(&mutex_);
+  return queue_.AddLane();
+}
+
+void Batcher::RemoveLane(LaneId lane) {
+  std::vector<std::shared_ptr<Work>> dropped;  // Freed after the lock: a message may be large.
+  MutexLock lock(&mutex_);
+  dropped = queue_.RemoveLane(lane);
+}
+
+void Batcher::Submit(LaneId lane, std::shared_ptr<Work> work) {
+  std::vector<CopyTask> tasks;
+  absl::Status lost;
+  const std::shared_ptr<Recipient> recipient = work->recipient;
+  {
+    MutexLock lock(&mutex_);
+    lost = all_lost_;
+    if (lost.ok()) {
+      queue_.Push(lane, std::move(work));
+      tasks = queue_.Fill(absl::Now());
+    }
+  }
+  if (!lost.ok()) return recipient->OnFailed(lost);
+  Copy(tasks);
+}
+
+void Batcher::ReleaseResults(LaneId lane, size_t bytes) {
+  MutexLock lock(&mutex_);
+  queue_.ReleaseResults(lane, bytes);
+  if (queue_.CanFill()) changed_.NotifyOne();
+}
+
+absl::Status Batcher::AllLost() const {
+  MutexLock lock(&mutex_);
+  return all_lost_;
+}
+
+BatcherCounters Batcher::counters() const {
+  MutexLock lock(&mutex_);
+  return counters_;
+}
+
+bool Batcher::TakeLocked(Batch** batch, int* scorer) {
+  if (idle_.empty() && all_lost_.ok()) return false;
+  *batch = queue_.Take(absl::Now());
+  if (*batch == nullptr) return false;
+  if (!all_lost_.ok()) {
+    *scorer = kNoScorer;  // What still rides in a batch is taken to be failed.
+    return true;
+  }
+  *scorer = idle_.back();
+  idle_.pop_back();
+  return true;
+}
+
+void Batcher::RunWorker() {
+  mutex_.Lock();
+  while (!stopping_) {
+    Batch* batch = nullptr;
+    int scorer = 0;
+    if (TakeLocked(&batch, &scorer)) {
+      // Whoever else sleeps may find a further batch, or the room that this one left.
+      changed_.NotifyOne();
+      mutex_.Unlock();
+      ScoreBatch(batch, scorer);
+      mutex_.Lock();
+      continue;
+    }
+    if (const std::vector<CopyTask> tasks = queue_.Fill(absl::Now()); !tasks.empty()) {
+      mutex_.Unlock();
+      Copy(tasks);
+      mutex_.Lock();
+      continue;
+    }
+    changed_.WaitUntil(&mutex_, idle_.empty() ? absl::InfiniteFuture() : queue_.NextWake());
+  }
+  mutex_.Unlock();
+}
+
+void Batcher::Copy(absl::Span<const CopyTask> tasks) {
+  for (const CopyTask& task : tasks) {
+    Work& work = *task.placement.work;
+    const absl::Time start = absl::Now();
+    if (!work.recipient->gone()) CopyRows(task);
+    const absl::Duration pack = absl::Now() - start;
+    const bool whole = work.units_to_copy.fetch_sub(task.placement.unit_count) ==
+                       task.placement.unit_count;
+    // Before the batch may start: scoring it could otherwise end the call first.
+    if (whole) {
+      work.message = MessageView();
+      work.message_owner.reset();
+      work.recipient->OnCopied();
+    }
+    MutexLock lock(&mutex_);
+    counters_.embedding_bytes_copied +=
+        task.placement.row_count() * task.placement.work->chunk.row_bytes;
+    queue_.Copied(task, pack);
+    if (task.batch->units_to_copy == 0 && !idle_.empty()) changed_.NotifyOne();
+  }
+}
+
+void Batcher::CopyRows(const CopyTask& task) const {
+  const Placement& placement = task.placement;
+  const DocumentChunk& chunk = placement.work->chunk;
+  placement.work->message.CopyRows(chunk.data_offset + placement.first_row() * chunk.row_bytes,
+                                   chunk.row_bytes, placement.row_count(), placement.pitch_bytes,
+                                   buffers_[task.batch->buffer].data() + placement.buffer_offset);
+}
+
+void Batcher::ScoreBatch(Batch* batch, int scorer) {
+  const absl::Time start = absl::Now();
+  const std::byte* const buffer = buffers_[batch->buffer].data();
+  QueryGroups groups(*batch, buffer);
+  absl::StatusOr<ScoreTimings> timings = ScoreTimings();
+  if (scorer == kNoScorer) {
+    timings = AllLost();
+  } else if (groups.document_count() > 0) {
+    timings = scorers_[scorer]->Score(
+        {absl::MakeConstSpan(buffer, batch->used_bytes), groups.groups()});
+  }
+  std::vector<Placement> keep_alive;  // What `groups` points to, beyond the batch's release.
+  const absl::Duration pack = batch->pack;
+  {
+    MutexLock lock(&mutex_);
+    keep_alive = std::move(batch->placements);
+    queue_.Release(batch);
+    const bool lost = scorer == kNoScorer || lost_[scorer] || absl::IsUnavailable(timings.status());
+    if (!lost) idle_.push_back(scorer);
+    ++counters_.batches;
+    counters_.groups += groups.groups().size();
+    counters_.documents += groups.document_count();
+    changed_.NotifyOne();  // The next batch, or the freed buffer; this thread hands out scores.
+  }
+  if (scorer != kNoScorer && absl::IsUnavailable(timings.status())) {
+    LoseDevice(scorer, timings.status());
+  }
+  ForEachRecipient(groups.scored(), [&](Recipient& recipient,
+                                        absl::Span<const ScoredDocuments> scored) {
+    if (!timings.ok()) return recipient.OnFailed(timings.status());
+    const absl::Duration queue = LongestWait(scored, start) - pack;
+    recipient.OnScored(scored, {std::max(queue, absl::ZeroDuration()), pack, timings->upload,
+                                timings->compute});
+  });
+}
+
+void Batcher::LoseDevice(int scorer, const absl::Status& status) {
+  std::vector<std::shared_ptr<Work>> dropped;
+  bool first = false;
+  {
+    MutexLock lock(&mutex_);
+    first = !lost_[scorer];
+    lost_[scorer] = true;
+    idle_.erase(std::remove(idle_.begin(), idle_.end(), scorer), idle_.end());
+    if (std::find(lost_.begin(), lost_.end(), false) == lost_.end()) {
+      all_lost_ = status;
+      dropped = queue_.RemoveAll();
+      changed_.NotifyAll();
+    }
+  }
+  if (first) on_device_lost_(scorer, status);
+  for (const std::shared_ptr<Work>& work : dropped) work->recipient->OnFailed(status);
+}
+
+}  // namespace maxsimd

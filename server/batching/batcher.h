@@ -1,0 +1,103 @@
+// The threads around BatchQueue: copies waiting documents into the open batch, scores batches, hands
+// out the scores.
+//
+// A message is copied by the thread that submits it when there is room, so that a lone call sees no
+// hand-over before scoring; otherwise by whichever worker finds room first.  There is one worker per
+// batch that the scorers take at a time, and one more, so that copying and handing out scores
+// overlap with scoring.
+//
+// Failure: a scorer that answers Unavailable is lost: its batch's calls fail Unavailable and it gets
+// no further batch; when the last one is lost everything that waits fails, and `on_device_lost` has
+// been called for each.  Any other error fails the batch's calls only.
+//
+// Threads: every method is thread-safe.  No lock is held while a Recipient is called.
+#ifndef MAXSIMD_SERVER_BATCHING_BATCHER_H_
+#define MAXSIMD_SERVER_BATCHING_BATCHER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "kernels/mutex.h"
+#include "kernels/packed_buffer.h"
+#include "kernels/scorer.h"
+#include "server/batching/batch_queue.h"
+
+namespace maxsimd {
+
+// Since the start; what the tests of "one copy" and the logs read.
+struct BatcherCounters {
+  uint64_t batches = 0;
+  uint64_t groups = 0;
+  uint64_t documents = 0;
+  uint64_t embedding_bytes_copied = 0;
+};
+
+class Batcher {
+ public:
+  using LaneId = BatchQueue::LaneId;
+
+  // Allocates the packed buffers; ResourceExhausted if there is no memory for them.  The scorers
+  // must outlive the batcher.  `on_device_lost(scorer, status)` may be called on any worker.
+  static absl::StatusOr<std::unique_ptr<Batcher>> Create(
+      const BatchLimits& limits, std::vector<Scorer*> scorers,
+      std::function<void(int, const absl::Status&)> on_device_lost);
+
+  // Waits for batches that are being scored; what waits is dropped.
+  ~Batcher();
+
+  LaneId AddLane() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The call has ended: what waits in its lane is dropped.
+  void RemoveLane(LaneId lane) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Queues a message that has at least one unit.  Its recipient gets OnCopied once and the scores of
+  // each document once, or OnFailed, unless the lane is removed before.
+  void Submit(LaneId lane, std::shared_ptr<Work> work) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Results of the lane have been written away; see BatchQueue.
+  void ReleaseResults(LaneId lane, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  BatcherCounters counters() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  Batcher(const BatchLimits& limits, std::vector<Scorer*> scorers,
+          std::vector<PackedBuffer> buffers,
+          std::function<void(int, const absl::Status&)> on_device_lost);
+
+  void RunWorker() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Copies what `tasks` reserved; called without the lock.
+  void Copy(absl::Span<const CopyTask> tasks) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CopyRows(const CopyTask& task) const;
+  void ScoreBatch(Batch* batch, int scorer) ABSL_LOCKS_EXCLUDED(mutex_);
+  void LoseDevice(int scorer, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AllLost() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // An idle scorer and the batch it shall take, if there are both.
+  bool TakeLocked(Batch** batch, int* scorer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::vector<Scorer*> scorers_;
+  const std::vector<PackedBuffer> buffers_;
+  const std::function<void(int, const absl::Status&)> on_device_lost_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;  // There may be a batch to score, room to fill, or it is time to stop.
+  BatchQueue queue_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> idle_ ABSL_GUARDED_BY(mutex_);  // Scorers, once per batch they may still take.
+  std::vector<bool> lost_ ABSL_GUARDED_BY(mutex_);
+  absl::Status all_lost_ ABSL_GUARDED_BY(mutex_);  // Not ok once no scorer is left.
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  BatcherCounters counters_ ABSL_GUARDED_BY(mutex_);
+
+  std::vector<std::thread> workers_;  // Last: they use all of the above.
+};
+
+}  // namespace maxsimd
+
+#endif  // MAXSIMD_SERVER_BATCHING_BATCHER_H_
