@@ -4,8 +4,8 @@
 // they lie, and MessageView::CopyRows gathers them straight into the packed buffer.  The query's
 // are copied out and checked to be finite.
 //
-// Exactly what protobuf accepts is accepted: unknown fields are skipped (groups too), fields come in
-// any order, repeated scalars packed or not, later singular fields override or merge as the
+// Exactly what protobuf accepts is accepted: unknown fields are skipped (groups too), fields come
+// in any order, repeated scalars packed or not, later singular fields override or merge as the
 // generated parser does it, `start` and `documents` of the oneof displace each other.  The fuzz
 // test holds this decoder against that parser.
 //
