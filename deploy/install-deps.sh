@@ -8,8 +8,7 @@
 set -euo pipefail
 
 # GoogleTest and Google Benchmark are here, not with the tests' tools: the default build makes the tests.
-# Not pkg-config: gRPC's CMake files find c-ares, RE2, OpenSSL and zlib without it, and their headers
-# come with libgrpc++-dev.
+# What gRPC's CMake files look for (c-ares, RE2, OpenSSL, zlib, pkg-config) comes with libgrpc++-dev.
 packages=(
   cmake g++ ninja-build
   libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc

@@ -86,8 +86,8 @@ def write_embeddings(name, matrices):
 
 
 def max_sim(query, document):
-    """Exact, whatever the order of summation: float16 products are multiples of 2^-48, and of rows of norm 1
-    every partial sum is about 1 at most, so that it fits the 53 bits of float64; so does the sum of the maxima.
+    """Exact, whatever the order of summation: float16 products are multiples of 2^-48, and of rows of
+    norm 1 each partial sum is about 1 at most: it fits float64's 53 bits.  So does the sum of the maxima.
     """
     similarities = query.astype(np.float64) @ document.astype(np.float64).T
     return float(similarities.max(axis=1).sum())
