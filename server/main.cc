@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "spdlog/spdlog.h"
@@ -43,7 +44,6 @@ int Serve(const maxsimd::Options& options) {
   maxsimd::RouteGrpcLog();
   absl::StatusOr<std::unique_ptr<maxsimd::Server>> server = maxsimd::Server::Start(options);
   if (!server.ok()) return Fail(server.status());
-  for (const auto& [name, value] : maxsimd::Describe(options)) spdlog::info("{} = {}", name, value);
   (*server)->LogStart();
 
   std::thread([&signals, raw = server->get()] {

@@ -27,7 +27,7 @@ struct Setting {
   std::function<std::string(const Options&)> show;
 };
 
-bool ParseBytes(absl::string_view text, uint64_t* bytes) {
+bool ReadBytes(absl::string_view text, uint64_t* bytes) {
   int shift = 0;
   for (const auto& [suffix, bits] : {std::pair<absl::string_view, int>{"KiB", 10},
                                      {"MiB", 20}, {"GiB", 30}}) {
@@ -37,7 +37,7 @@ bool ParseBytes(absl::string_view text, uint64_t* bytes) {
          ((*bytes <<= shift), true);
 }
 
-bool ParseDuration(absl::string_view text, absl::Duration* duration) {
+bool ReadDuration(absl::string_view text, absl::Duration* duration) {
   double seconds = 0;
   if (absl::SimpleAtod(text, &seconds)) {
     *duration = absl::Seconds(seconds);
@@ -80,7 +80,7 @@ Setting Bytes(std::string name, uint64_t Options::*field, uint64_t low, uint64_t
               std::string help) {
   const auto set = [field, low, high](Options& options, const std::vector<std::string>& values) {
     uint64_t value = 0;
-    if (!ParseBytes(values.back(), &value) || value < low || value > high) {
+    if (!ReadBytes(values.back(), &value) || value < low || value > high) {
       return absl::StrCat("bytes from ", low, " to ", high, ", as 67108864, 64MiB or 1GiB");
     }
     options.*field = value;
@@ -94,7 +94,7 @@ Setting Time(std::string name, absl::Duration Options::*field, absl::Duration lo
              absl::Duration high, std::string help) {
   const auto set = [=](Options& options, const std::vector<std::string>& values) {
     absl::Duration value;
-    if (!ParseDuration(values.back(), &value) || value < low || value > high) {
+    if (!ReadDuration(values.back(), &value) || value < low || value > high) {
       return absl::StrCat("a duration from ", absl::FormatDuration(low), " to ",
                           absl::FormatDuration(high), ", as 250ms, 2s or 1m");
     }

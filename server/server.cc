@@ -99,7 +99,7 @@ absl::Status Server::WarmUp() {
 
 absl::Status Server::Listen() {
   calls_ = std::make_unique<RerankCalls>(environment_);
-  info_ = std::make_unique<InfoService>(MakeServerInfo(environment_.limits, *scorers_.front(), scorers_));
+  info_ = std::make_unique<InfoService>(MakeServerInfo(environment_.limits, scorers_));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -126,6 +126,15 @@ absl::Status Server::Listen() {
   if (grpc_ == nullptr) return absl::InternalError("gRPC did not start");
   SetServing(true);
   return absl::OkStatus();
+}
+
+void Server::LogStart() const {
+  spdlog::info("maxsimd {}, backend {}", MAXSIMD_VERSION, scorers_.front()->backend());
+  for (const std::unique_ptr<Scorer>& scorer : scorers_) {
+    for (const std::string& device : scorer->devices()) spdlog::info("device: {}", device);
+  }
+  for (const auto& [name, value] : Describe(options_)) spdlog::info("{} = {}", name, value);
+  for (const std::string& address : addresses_) spdlog::info("listening on {}", address);
 }
 
 void Server::SetServing(bool serving) {

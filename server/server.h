@@ -46,6 +46,9 @@ class Server {
   // The addresses that were bound, with the port that was chosen where the option said 0.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
+  // Says what is running, where and with which options.
+  void LogStart() const;
+
   // Serves until RequestDrain or the loss of the last device, then drains.  Ok if it drained;
   // Unavailable if the device was lost.
   absl::Status Run() ABSL_LOCKS_EXCLUDED(mutex_);
