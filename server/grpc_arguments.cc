@@ -1,17 +1,17 @@
 #include "server/grpc_arguments.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "grpc/compression.h"
-#include "grpc/support/log.h"
 #include "grpcpp/resource_quota.h"
 #include "spdlog/spdlog.h"
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "grpc/compression.h"
+#include "grpc/support/log.h"
 
 namespace maxsimd {
 namespace {
@@ -45,7 +45,8 @@ void SetArguments(const Options& options, grpc::ServerBuilder& builder) {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
 
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // Two servers never share a port unseen.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
+                             0);  // Two servers never share a port unseen.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 128);  // Per connection.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamLookaheadBytes);
@@ -74,8 +75,8 @@ absl::Status CheckNotInUse(const std::string& address) {
   std::memcpy(socket_address.sun_path, path.data(), path.size());
   const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (probe < 0) return absl::OkStatus();
-  const bool answered =
-      connect(probe, reinterpret_cast<const sockaddr*>(&socket_address), sizeof(socket_address)) == 0;
+  const bool answered = connect(probe, reinterpret_cast<const sockaddr*>(&socket_address),
+                                sizeof(socket_address)) == 0;
   close(probe);
   if (!answered) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("--listen=", address, ": the address is in use"));

@@ -5,7 +5,11 @@
 //
 // Drain (SIGTERM): health NOT_SERVING at once; new calls are still served for drain_delay, since
 // load balancers take that long to notice; then they end UNAVAILABLE while those in flight finish
-// within shutdown_grace; what is left then ends UNAVAILABLE too.
+// within shutdown_grace; what is left then ends UNAVAILABLE too.  No GOAWAY is sent: all that
+// grpc++ 1.51.1 offers for that is Server::Shutdown, which closes the port and ends every call
+// whose headers cross the GOAWAY with CANCELLED (one of eight busy callers, each time it was
+// tried), which nobody retries.  A connection that closes behind the last answer is UNAVAILABLE to
+// such a call.
 //
 // Errors: InvalidArgument     options that don't fit together (the message names the flag)
 //         FailedPrecondition  no such backend or device here
@@ -50,7 +54,8 @@ class Server {
   void LogStart() const;
 
   // Serves until RequestDrain or the loss of the last device, then drains.  Ok if it drained;
-  // Unavailable if the device was lost.
+  // Unavailable if the device was lost.  The connections close with the server's destruction or the
+  // process's end.
   absl::Status Run() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Starts to drain; called again, stops waiting for what is in flight.

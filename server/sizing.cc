@@ -45,16 +45,18 @@ absl::StatusOr<BatchLimits> BatchLimitsFor(const Options& options, const Limits&
   }
   BatchLimits batch;
   batch.buffers = options.packed_buffers;
-  batch.buffer_bytes = options.packed_buffer_bytes != 0 ? options.packed_buffer_bytes : largest_unit;
+  batch.buffer_bytes =
+      options.packed_buffer_bytes != 0 ? options.packed_buffer_bytes : largest_unit;
   batch.max_tokens = options.max_batch_tokens;
   batch.max_delay = options.max_batch_delay;
-  batch.max_multiply_adds =
-      std::max<uint64_t>(1, static_cast<uint64_t>(scorer.multiply_adds_per_second() * kBatchSeconds));
+  batch.max_multiply_adds = std::max<uint64_t>(
+      1, static_cast<uint64_t>(scorer.multiply_adds_per_second() * kBatchSeconds));
   return batch;
 }
 
 absl::Duration TickFor(const Options& options) {
-  return std::clamp(options.stream_idle_timeout / 4, absl::Milliseconds(1), absl::Milliseconds(200));
+  return std::clamp(options.stream_idle_timeout / 4, absl::Milliseconds(1),
+                    absl::Milliseconds(200));
 }
 
 }  // namespace maxsimd

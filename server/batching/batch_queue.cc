@@ -10,7 +10,9 @@ namespace {
 // against the bookkeeping of one.
 constexpr uint64_t kTurnsPerBatch = 16;
 
-size_t RoundUp(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+size_t RoundUp(size_t value, size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace
 
@@ -130,8 +132,10 @@ void BatchQueue::Place(Lane& lane, size_t pitch, std::vector<CopyTask>& tasks) {
   Batch& batch = *open_;
   const size_t offset = RoundUp(batch.used_bytes, pitch);
 
-  Placement* last = tasks.empty() || tasks.back().batch != &batch ? nullptr : &tasks.back().placement;
-  if (last != nullptr && last->work == work && last->first_unit + last->unit_count == lane.next_unit &&
+  Placement* last =
+      tasks.empty() || tasks.back().batch != &batch ? nullptr : &tasks.back().placement;
+  if (last != nullptr && last->work == work &&
+      last->first_unit + last->unit_count == lane.next_unit &&
       last->first_row() + last->row_count() == unit.first_row && last->buffer_end() == offset) {
     ++last->unit_count;
     ++batch.placements.back().unit_count;
@@ -211,7 +215,9 @@ Batch* BatchQueue::OpenBatch(absl::Time now) {
   return open_.get();
 }
 
-void BatchQueue::CloseOpenBatch() { closed_.push_back(std::move(open_)); }
+void BatchQueue::CloseOpenBatch() {
+  closed_.push_back(std::move(open_));
+}
 
 void BatchQueue::JoinTurn(LaneId id, Lane& lane) {
   if (lane.in_turn || !MayPlace(lane)) return;

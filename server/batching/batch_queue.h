@@ -13,7 +13,8 @@
 // delay of 0 a lone request never waits.
 //
 // Latency bound: once in the open batch, a unit waits for at most the batches ahead of it and
-// max_delay; a lane that asks for less than its turn waits for at most one turn of every other lane.
+// max_delay; a lane that asks for less than its turn waits for at most one turn of every other
+// lane.
 //
 // Results: a lane whose results aren't written away gets no further units beyond
 // max_lane_result_bytes (a slow reader stalls only itself).

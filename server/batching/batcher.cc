@@ -42,8 +42,8 @@ absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(
                      scorers.front()->AllocatePackedBuffer(limits.buffer_bytes));
     buffers.push_back(std::move(allocated));
   }
-  return std::unique_ptr<Batcher>(new Batcher(limits, std::move(scorers), std::move(buffers),
-                                              std::move(on_device_lost)));
+  return std::unique_ptr<Batcher>(
+      new Batcher(limits, std::move(scorers), std::move(buffers), std::move(on_device_lost)));
 }
 
 Batcher::Batcher(const BatchLimits& limits, std::vector<Scorer*> scorers,
@@ -161,8 +161,8 @@ void Batcher::Copy(absl::Span<const CopyTask> tasks) {
     const absl::Time start = absl::Now();
     if (!work.recipient->gone()) CopyRows(task);
     const absl::Duration pack = absl::Now() - start;
-    const bool whole = work.units_to_copy.fetch_sub(task.placement.unit_count) ==
-                       task.placement.unit_count;
+    const bool whole =
+        work.units_to_copy.fetch_sub(task.placement.unit_count) == task.placement.unit_count;
     // Before the batch may start: scoring it could otherwise end the call first.
     if (whole) {
       work.message = MessageView();
@@ -193,8 +193,8 @@ void Batcher::ScoreBatch(Batch* batch, int scorer) {
   if (scorer == kNoScorer) {
     timings = AllLost();
   } else if (groups.document_count() > 0) {
-    timings = scorers_[scorer]->Score(
-        {absl::MakeConstSpan(buffer, batch->used_bytes), groups.groups()});
+    timings =
+        scorers_[scorer]->Score({absl::MakeConstSpan(buffer, batch->used_bytes), groups.groups()});
   }
   std::vector<Placement> keep_alive;  // What `groups` points to, beyond the batch's release.
   const absl::Duration pack = batch->pack;
@@ -212,13 +212,13 @@ void Batcher::ScoreBatch(Batch* batch, int scorer) {
   if (scorer != kNoScorer && absl::IsUnavailable(timings.status())) {
     LoseDevice(scorer, timings.status());
   }
-  ForEachRecipient(groups.scored(), [&](Recipient& recipient,
-                                        absl::Span<const ScoredDocuments> scored) {
-    if (!timings.ok()) return recipient.OnFailed(timings.status());
-    const absl::Duration queue = LongestWait(scored, start) - pack;
-    recipient.OnScored(scored, {std::max(queue, absl::ZeroDuration()), pack, timings->upload,
-                                timings->compute});
-  });
+  ForEachRecipient(groups.scored(),
+                   [&](Recipient& recipient, absl::Span<const ScoredDocuments> scored) {
+                     if (!timings.ok()) return recipient.OnFailed(timings.status());
+                     const absl::Duration queue = LongestWait(scored, start) - pack;
+                     recipient.OnScored(scored, {std::max(queue, absl::ZeroDuration()), pack,
+                                                 timings->upload, timings->compute});
+                   });
 }
 
 void Batcher::LoseDevice(int scorer, const absl::Status& status) {

@@ -1,14 +1,14 @@
-// The threads around BatchQueue: copies waiting documents into the open batch, scores batches, hands
-// out the scores.
+// The threads around BatchQueue: copies waiting documents into the open batch, scores batches,
+// hands out the scores.
 //
 // A message is copied by the thread that submits it when there is room, so that a lone call sees no
-// hand-over before scoring; otherwise by whichever worker finds room first.  There is one worker per
-// batch that the scorers take at a time, and one more, so that copying and handing out scores
+// hand-over before scoring; otherwise by whichever worker finds room first.  There is one worker
+// per batch that the scorers take at a time, and one more, so that copying and handing out scores
 // overlap with scoring.
 //
-// Failure: a scorer that answers Unavailable is lost: its batch's calls fail Unavailable and it gets
-// no further batch; when the last one is lost everything that waits fails, and `on_device_lost` has
-// been called for each.  Any other error fails the batch's calls only.
+// Failure: a scorer that answers Unavailable is lost: its batch's calls fail Unavailable and it
+// gets no further batch; when the last one is lost everything that waits fails, and
+// `on_device_lost` has been called for each.  Any other error fails the batch's calls only.
 //
 // Threads: every method is thread-safe.  No lock is held while a Recipient is called.
 #ifndef MAXSIMD_SERVER_BATCHING_BATCHER_H_
@@ -58,8 +58,8 @@ class Batcher {
   // The call has ended: what waits in its lane is dropped.
   void RemoveLane(LaneId lane) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Queues a message that has at least one unit.  Its recipient gets OnCopied once and the scores of
-  // each document once, or OnFailed, unless the lane is removed before.
+  // Queues a message that has at least one unit.  Its recipient gets OnCopied once and the scores
+  // of each document once, or OnFailed, unless the lane is removed before.
   void Submit(LaneId lane, std::shared_ptr<Work> work) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Results of the lane have been written away; see BatchQueue.

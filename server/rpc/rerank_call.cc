@@ -97,7 +97,8 @@ void RerankCall::RequestRead() {
                                ? environment_.limits.max_message_bytes
                                : environment_.limits.max_stream_message_bytes;
   const Admission::WaitId id = environment_.admission->Reserve(
-      largest, [call = shared_from_this()](Admission::Hold room) { call->OnRoom(std::move(room)); });
+      largest,
+      [call = shared_from_this()](Admission::Hold room) { call->OnRoom(std::move(room)); });
   bool give_up = false;
   {
     MutexLock lock(&mutex_);
@@ -164,8 +165,8 @@ void RerankCall::OnMessage(std::shared_ptr<Message> message) {
     return End(status, absl::IsResourceExhausted(status) ? Retry::kNever : Retry::kUnsaid);
   }
   // What the decoded documents take is held until they are scored, the message until it is copied.
-  auto held = std::make_shared<Admission::Hold>(environment_.admission->HoldNow(
-      work->chunk.memory_bytes(), work->chunk.multiply_adds));
+  auto held = std::make_shared<Admission::Hold>(
+      environment_.admission->HoldNow(work->chunk.memory_bytes(), work->chunk.multiply_adds));
   work->query = query_;
   work->received = message->received;
   work->recipient = shared_from_this();
@@ -211,17 +212,16 @@ absl::Status RerankCall::Accept(const DocumentChunk& documents, uint64_t& first_
   first_index = progress_.documents_received();
   const uint64_t count = documents.documents.size();
   if (first_index + count > environment_.limits.max_documents_per_stream) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("max_documents_per_stream: more than ",
-                     environment_.limits.max_documents_per_stream));
+    return absl::ResourceExhaustedError(absl::StrCat("max_documents_per_stream: more than ",
+                                                     environment_.limits.max_documents_per_stream));
   }
   progress_.OnMessage(count, documents.empty.size(), !documents.units.empty());
   summary_.documents += count;
   summary_.document_tokens += documents.document_tokens;
   RETURN_IF_ERROR(CheckHeldResults(documents));
   for (const uint32_t document : documents.empty) {
-    AddResult(first_index + document, {-std::numeric_limits<float>::infinity(),
-                                       DocumentStatus::kEmpty},
+    AddResult(first_index + document,
+              {-std::numeric_limits<float>::infinity(), DocumentStatus::kEmpty},
               documents.ids[document], {});
   }
   return absl::OkStatus();
@@ -235,9 +235,9 @@ absl::Status RerankCall::CheckHeldResults(const DocumentChunk& documents) {
     held_result_bytes_ += ResultBytes(*query_, documents.ids[document]);
   }
   if (held_result_bytes_ <= environment_.limits.max_held_result_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("max_held_result_bytes: the ", held_results_, " results held for top_k take more than ",
-                   environment_.limits.max_held_result_bytes));
+  return absl::ResourceExhaustedError(absl::StrCat("max_held_result_bytes: the ", held_results_,
+                                                   " results held for top_k take more than ",
+                                                   environment_.limits.max_held_result_bytes));
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -373,7 +373,8 @@ bool RerankCall::FinishLocked(const absl::Status& status, Retry retry) {
   finished_ = true;
   finished_at_ = absl::Now();
   if (retry != Retry::kUnsaid) {
-    context_->AddTrailingMetadata(kPushback, retry == Retry::kNever ? kPushbackNever : kPushbackLater);
+    context_->AddTrailingMetadata(kPushback,
+                                  retry == Retry::kNever ? kPushbackNever : kPushbackLater);
   }
   spdlog::debug("{} ended: {}", context_->method(), status.ToString());
   Finish(ToGrpcStatus(status));
@@ -394,7 +395,9 @@ void RerankCall::LetGo() {
   if (lane.has_value()) environment_.batcher->RemoveLane(*lane);
 }
 
-void RerankCall::Abort(const absl::Status& status) { End(status, Retry::kUnsaid); }
+void RerankCall::Abort(const absl::Status& status) {
+  End(status, Retry::kUnsaid);
+}
 
 void RerankCall::OnCancel() {
   const bool late = absl::FromChrono(context_->deadline()) <= absl::Now();
@@ -413,21 +416,21 @@ void RerankCall::OnTick(absl::Time now) {
       // The end waits behind a message that the client doesn't read.
       if (now - finished_at_ > idle) context_->TryCancel();
     } else if (writing_ && now - write_since_ > idle) {
-      ended = FinishLocked(absl::DeadlineExceededError(absl::StrCat(
-                               "stream_idle_timeout: no result was read for ",
-                               absl::FormatDuration(idle))),
-                           Retry::kUnsaid);
+      ended = FinishLocked(
+          absl::DeadlineExceededError(absl::StrCat("stream_idle_timeout: no result was read for ",
+                                                   absl::FormatDuration(idle))),
+          Retry::kUnsaid);
     } else if (waits_for_room_ && !progress_.started() &&
                now - read_since_ > environment_.max_admission_wait) {
-      ended = FinishLocked(absl::ResourceExhaustedError(
-                               "overloaded: no room for the call's first message within "
-                               "max_pending_bytes"),
-                           Retry::kLater);
+      ended = FinishLocked(
+          absl::ResourceExhaustedError("overloaded: no room for the call's first message within "
+                                       "max_pending_bytes"),
+          Retry::kLater);
     } else if (progress_.reading() && !waits_for_room_ && now - read_since_ > idle) {
-      ended = FinishLocked(absl::DeadlineExceededError(absl::StrCat(
-                               "stream_idle_timeout: no message arrived whole for ",
-                               absl::FormatDuration(idle))),
-                           Retry::kUnsaid);
+      ended = FinishLocked(
+          absl::DeadlineExceededError(absl::StrCat(
+              "stream_idle_timeout: no message arrived whole for ", absl::FormatDuration(idle))),
+          Retry::kUnsaid);
     }
   }
   if (ended) LetGo();
