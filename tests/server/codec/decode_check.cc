@@ -21,12 +21,12 @@ namespace {
 // So small that random requests reach each of them.
 constexpr Limits kLimits = {.max_message_bytes = 4000,
                             .max_stream_message_bytes = 3000,
-                            .max_query_tokens = 6,
+                            .max_query_tokens = 3,
                             .max_document_tokens = 40,
                             .max_dim = 12,
-                            .max_documents_per_message = 12,
+                            .max_documents_per_message = 9,
                             .max_id_bytes = 10,
-                            .max_multiply_adds_per_message = 800};
+                            .max_multiply_adds_per_message = 200};
 constexpr UnitLimits kUnitLimits = {
     .gather_bytes = 24, .max_multiply_adds = 60, .max_result_bytes = 100};
 
