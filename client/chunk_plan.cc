@@ -110,16 +110,18 @@ class ChunkBuilder {
 class Planner {
  public:
   Planner(const DocumentLayout& layout, const v1::Limits& limits, uint64_t start_bytes,
-          uint64_t target_bytes)
+          const PlanOptions& options)
       : layout_(layout),
         start_bytes_(start_bytes),
+        rpc_(options.rpc),
         max_document_tokens_(OrUnlimited(limits.max_document_tokens())),
         max_message_bytes_(OrUnlimited(limits.max_message_bytes())),
         max_stream_message_bytes_(OrUnlimited(limits.max_stream_message_bytes())),
         max_stream_documents_(OrUnlimited(limits.max_documents_per_stream())),
         max_multiply_adds_(OrUnlimited(limits.max_multiply_adds_per_message())),
-        streams_(SaturatingAdd(start_bytes, kChunkOverheadBytes) <= max_stream_message_bytes_),
-        builder_(layout, {.target_bytes = streams_ ? target_bytes : kUnlimited,
+        streams_(rpc_ != RpcChoice::kUnary &&
+                 SaturatingAdd(start_bytes, kChunkOverheadBytes) <= max_stream_message_bytes_),
+        builder_(layout, {.target_bytes = streams_ ? options.target_bytes : kUnlimited,
                           .max_bytes = streams_ ? max_stream_message_bytes_ : max_message_bytes_,
                           .max_documents = OrUnlimited(limits.max_documents_per_message()),
                           .max_multiply_adds = max_multiply_adds_}) {}
@@ -139,8 +141,8 @@ class Planner {
       first_row = rows.end;
     }
     EndCall();
-    if (calls_.empty()) calls_.push_back({.stream = false, .chunks = {Chunk{}}});
-    PreferOneUnaryCall();
+    if (calls_.empty()) calls_.push_back({.stream = streams_, .chunks = {Chunk{}}});
+    if (rpc_ == RpcChoice::kAuto) PreferOneUnaryCall();
     return std::move(calls_);
   }
 
@@ -216,6 +218,7 @@ class Planner {
 
   const DocumentLayout& layout_;
   const uint64_t start_bytes_;
+  const RpcChoice rpc_;
   const uint64_t max_document_tokens_;
   const uint64_t max_message_bytes_;
   const uint64_t max_stream_message_bytes_;
@@ -233,8 +236,8 @@ class Planner {
 
 absl::StatusOr<std::vector<PlannedCall>> PlanCalls(const DocumentLayout& layout,
                                                    const v1::Limits& limits, uint64_t start_bytes,
-                                                   uint64_t target_bytes) {
-  return Planner(layout, limits, start_bytes, target_bytes).Plan();
+                                                   const PlanOptions& options) {
+  return Planner(layout, limits, start_bytes, options).Plan();
 }
 
 std::vector<uint64_t> RebasedOffsets(const DocumentLayout& layout, const Chunk& chunk) {

@@ -31,6 +31,17 @@ namespace maxsimd {
 // 256 KiB to 1 MiB a message is where a stream is fastest; larger ones only cost memory.
 inline constexpr uint64_t kTargetChunkBytes = uint64_t{1} << 20;
 
+enum class RpcChoice {
+  kAuto,    // As above.
+  kUnary,   // Rerank only, in messages as big as may be.
+  kStream,  // RerankStream, except for documents that only fit a Rerank.
+};
+
+struct PlanOptions {
+  RpcChoice rpc = RpcChoice::kAuto;
+  uint64_t target_bytes = kTargetChunkBytes;  // Of a stream's message.
+};
+
 struct DocumentLayout {
   uint64_t row_bytes = 0;
   uint64_t multiply_adds_per_row = 0;  // query_tokens * dim.
@@ -59,7 +70,7 @@ struct PlannedCall {
 // `start_bytes`: what query and options take on the wire.  A limit of 0 is none.
 absl::StatusOr<std::vector<PlannedCall>> PlanCalls(const DocumentLayout& layout,
                                                    const v1::Limits& limits, uint64_t start_bytes,
-                                                   uint64_t target_bytes = kTargetChunkBytes);
+                                                   const PlanOptions& options = {});
 
 // First row of each of the chunk's documents within the chunk's message; 0 for empty documents.
 std::vector<uint64_t> RebasedOffsets(const DocumentLayout& layout, const Chunk& chunk);

@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
 
@@ -100,11 +101,12 @@ class RerankClient::State {
     return response;
   }
 
-  absl::StatusOr<RerankResult> Rerank(const RerankInput& input, absl::Time deadline) {
+  absl::StatusOr<RerankResult> Rerank(const RerankInput& input, const PlanOptions& plan,
+                                      absl::Time deadline) {
     RETURN_IF_ERROR(CheckInput(input));
     ASSIGN_OR_RETURN(const v1::Limits limits, Limits(deadline));
     ASSIGN_OR_RETURN(const std::vector<PlannedCall> calls,
-                     PlanCalls(LayoutOf(input), limits, StartBytes(input)));
+                     PlanCalls(LayoutOf(input), limits, StartBytes(input), plan));
     ResultMerger merger(input.options.top_k());
     for (const PlannedCall& call : calls) {
       CallOutcome outcome = WithRetries(deadline, [&](absl::Duration timeout) {
@@ -182,7 +184,7 @@ RerankClient::~RerankClient() = default;
 
 absl::StatusOr<RerankResult> RerankClient::Rerank(const RerankInput& input,
                                                   const CallOptions& options) {
-  return state_->Rerank(input, state_->Deadline(options));
+  return state_->Rerank(input, options.plan, state_->Deadline(options));
 }
 
 absl::StatusOr<v1::GetServerInfoResponse> RerankClient::Info(const CallOptions& options) {

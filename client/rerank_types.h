@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 
+#include "client/chunk_plan.h"
 #include "maxsimd/v1/rerank.pb.h"
 
 namespace maxsimd {
@@ -51,6 +52,7 @@ struct RerankInput {
 struct CallOptions {
   // For the whole of the work: limits, all parts, all attempts and the waits between them.
   absl::Duration timeout = absl::InfiniteDuration();
+  PlanOptions plan = {};
 };
 
 struct RerankResult {

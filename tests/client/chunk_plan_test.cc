@@ -110,7 +110,7 @@ TEST(ChunkPlanTest, SendsNoDocumentsAsOneUnaryCall) {
 
 TEST(ChunkPlanTest, StreamsWhatIsBiggerInChunksOfTheTarget) {
   const std::vector<uint32_t> lengths(100, 50);  // 500 bytes of rows each.
-  const auto calls = PlanCalls(Layout(lengths), GenerousLimits(), 100, 5000);
+  const auto calls = PlanCalls(Layout(lengths), GenerousLimits(), 100, {.target_bytes = 5000});
   ASSERT_TRUE(calls.ok());
   ASSERT_EQ(calls->size(), 1u);
   EXPECT_TRUE((*calls)[0].stream);
@@ -126,7 +126,8 @@ TEST(ChunkPlanTest, KeepsOverlappingDocumentsInOneMessageBeyondTheTarget) {
   std::vector<uint32_t> lengths(100, 20);
   std::vector<uint64_t> offsets;
   for (uint64_t i = 0; i < 100; ++i) offsets.push_back(10 * i);  // 1,010 rows, 10,100 bytes.
-  const auto calls = PlanCalls(Layout(lengths, offsets), GenerousLimits(), 100, 1000);
+  const auto calls =
+      PlanCalls(Layout(lengths, offsets), GenerousLimits(), 100, {.target_bytes = 1000});
   ASSERT_TRUE(calls.ok());
   ASSERT_EQ((*calls)[0].chunks.size(), 1u);
   EXPECT_EQ(RowsIn((*calls)[0].chunks[0]), 1010u);
@@ -138,7 +139,7 @@ TEST(ChunkPlanTest, ResendsSharedRowsWhereTheHardLimitParts) {
   for (uint64_t i = 0; i < 100; ++i) offsets.push_back(10 * i);
   v1::Limits limits = GenerousLimits();
   limits.set_max_stream_message_bytes(3000);
-  const auto calls = PlanCalls(Layout(lengths, offsets), limits, 100, 1000);
+  const auto calls = PlanCalls(Layout(lengths, offsets), limits, 100, {.target_bytes = 1000});
   ASSERT_TRUE(calls.ok());
   EXPECT_GT((*calls)[0].chunks.size(), 1u);
   ExpectSameDocuments(Layout(lengths, offsets), *calls);
@@ -148,7 +149,7 @@ TEST(ChunkPlanTest, SendsADocumentTooBigForAStreamInAUnaryCallOfItsOwn) {
   v1::Limits limits = GenerousLimits();
   limits.set_max_stream_message_bytes(2000);
   const std::vector<uint32_t> lengths = {50, 50, 50, 50, 500, 50, 50};
-  const auto calls = PlanCalls(Layout(lengths), limits, 100, 1000);
+  const auto calls = PlanCalls(Layout(lengths), limits, 100, {.target_bytes = 1000});
   ASSERT_TRUE(calls.ok()) << calls.status();
   ASSERT_EQ(calls->size(), 3u);
   EXPECT_TRUE((*calls)[0].stream);
@@ -162,7 +163,7 @@ TEST(ChunkPlanTest, MakesAllCallsUnaryWhereTheQueryIsTooBigForAStream) {
   limits.set_max_stream_message_bytes(2000);
   limits.set_max_message_bytes(10000);
   const std::vector<uint32_t> lengths(20, 100);
-  const auto calls = PlanCalls(Layout(lengths), limits, 5000, 1000);
+  const auto calls = PlanCalls(Layout(lengths), limits, 5000, {.target_bytes = 1000});
   ASSERT_TRUE(calls.ok()) << calls.status();
   EXPECT_GT(calls->size(), 1u);
   for (const PlannedCall& call : *calls) EXPECT_FALSE(call.stream);
@@ -173,7 +174,7 @@ TEST(ChunkPlanTest, BeginsAStreamWithTheQueryAloneWhereTheFirstDocumentHasNoRoom
   v1::Limits limits = GenerousLimits();
   limits.set_max_stream_message_bytes(2000);
   const std::vector<uint32_t> lengths(20, 100);
-  const auto calls = PlanCalls(Layout(lengths), limits, 1500, 1000);
+  const auto calls = PlanCalls(Layout(lengths), limits, 1500, {.target_bytes = 1000});
   ASSERT_TRUE(calls.ok()) << calls.status();
   ASSERT_EQ(calls->size(), 1u);
   EXPECT_EQ((*calls)[0].chunks[0].document_count, 0u);
@@ -247,7 +248,9 @@ TEST(ChunkPlanTest, KeepsAllDocumentsWhateverTheLimits) {
     limits.set_max_documents_per_stream(1 + below(60));
     limits.set_max_multiply_adds_per_message(7 * (30 + below(200)));
     const DocumentLayout layout = Layout(lengths, offsets);
-    const auto calls = PlanCalls(layout, limits, 10 + below(200), 200 + below(500));
+    const PlanOptions options{.rpc = static_cast<RpcChoice>(below(3)),
+                              .target_bytes = 200 + below(500)};
+    const auto calls = PlanCalls(layout, limits, 10 + below(200), options);
     ASSERT_TRUE(calls.ok()) << calls.status();
     ExpectSameDocuments(layout, *calls);
     for (const PlannedCall& call : *calls) {

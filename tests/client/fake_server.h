@@ -32,6 +32,7 @@ struct Misbehaviour {
   bool repeat_last = false;    // The last result twice.
   bool unknown_index = false;  // An index that was never sent.
   bool no_summary = false;
+  float score_error = 0;        // Added to the last score.
 };
 
 struct SeenCall {

@@ -112,7 +112,7 @@ TEST(MessageEncoderTest, WritesWhatTheGeneratedCodeWrites) {
   for (int round = 0; round < 60; ++round) {
     const Sample sample = RandomSample(&random);
     const auto calls = PlanCalls(LayoutOf(sample.input), v1::Limits(), StartBytes(sample.input),
-                                 1000 + random() % 100000);
+                                 {.target_bytes = 1000 + random() % 100000});
     ASSERT_TRUE(calls.ok());
     for (const PlannedCall& call : *calls) {
       for (const Chunk& chunk : call.chunks) {
@@ -134,8 +134,8 @@ TEST(MessageEncoderTest, KeepsEachMessageWithinThePlannedSize) {
     v1::Limits limits;
     limits.set_max_stream_message_bytes(200'000 + random() % 300'000);
     limits.set_max_message_bytes(500'000 + random() % 1'000'000);
-    const auto calls =
-        PlanCalls(LayoutOf(sample.input), limits, StartBytes(sample.input), random() % 100'000);
+    const auto calls = PlanCalls(LayoutOf(sample.input), limits, StartBytes(sample.input),
+                                 {.target_bytes = random() % 100'000});
     ASSERT_TRUE(calls.ok()) << calls.status();
     for (const PlannedCall& call : *calls) {
       for (size_t c = 0; c < call.chunks.size(); ++c) {
