@@ -34,7 +34,8 @@ void PrintError(const std::string& message, std::ostream& err) {
 class Cli {
  public:
   Cli() {
-    // Not exactly 1: the parser would then hide a misspelt command behind "a subcommand is required".
+    // Not exactly 1: the parser would then hide a misspelt command behind "a subcommand is
+    // required".
     app_.require_subcommand(0, 1);
     AddCommonOptions(&app_, &common_);
     Add(MakeRerankCommand());

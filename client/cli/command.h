@@ -50,10 +50,10 @@ std::unique_ptr<Command> MakeHealthCommand();
 std::shared_ptr<grpc::Channel> Connect(const std::string& target);
 
 // Checks of flags' values; a wrong one is wrong usage.
-CLI::Validator IsDuration();          // As absl::ParseDuration has them: "500ms", "1m30s"; above 0.
-CLI::Validator IsDurationOrNone();    // Or 0.
-CLI::Validator IsPositiveNumber();    // Finite.
-CLI::Validator IsElementType();       // "float32", "float16", "bfloat16".
+CLI::Validator IsDuration();        // As absl::ParseDuration has them: "500ms", "1m30s"; above 0.
+CLI::Validator IsDurationOrNone();  // Or 0.
+CLI::Validator IsPositiveNumber();  // Finite.
+CLI::Validator IsElementType();     // "float32", "float16", "bfloat16".
 
 // UNSPECIFIED for "".
 v1::ElementType ElementTypeFromName(const std::string& name);

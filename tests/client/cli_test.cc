@@ -1,6 +1,6 @@
 #include "client/cli/cli.h"
 
-#include <cmath>
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ struct Ran {
   std::string err;
 };
 
-Ran Run(std::vector<std::string> arguments, const Terminal& terminal = {}) {
+Ran RunProgram(std::vector<std::string> arguments, const Terminal& terminal = {}) {
   arguments.insert(arguments.begin(), "maxsimd-cli");
   std::vector<const char*> argv;
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
@@ -51,16 +51,16 @@ void ExpectOneErrorLine(const Ran& ran, int code, const std::string& part) {
 class CliTest : public ::testing::Test {
  protected:
   Ran RunRerank(std::vector<std::string> more, const Terminal& terminal = {}) {
-    std::vector<std::string> arguments = {"rerank",  "--target",    server_.address(),
-                                          "--query", query_,        "--documents",
+    std::vector<std::string> arguments = {"rerank",   "--target",  server_.address(),
+                                          "--query",  query_,      "--documents",
                                           documents_, "--timeout", "10s"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return Run(arguments, terminal);
+    return RunProgram(arguments, terminal);
   }
 
   Ran RunOn(std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--target", server_.address(), "--timeout", "10s"});
-    return Run(arguments);
+    return RunProgram(arguments);
   }
 
   FakeServer server_;
@@ -78,11 +78,11 @@ TEST_F(CliTest, RanksFilesIntoATable) {
   const Ran ran = RunRerank({"--lengths", lengths_, "--ids", ids});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.out,
-            "rank  index  id           score\n"
-            "   1      1  bee              5\n"
-            "   2      3  d                4\n"
-            "   3      0  a                3\n"
-            "   4      2  c     -inf (EMPTY)\n");
+            "rank  index  id          score\n"
+            "   1      1  bee             5\n"
+            "   2      3  d               4\n"
+            "   3      0  a               3\n"
+            "   4      2  c    -inf (EMPTY)\n");
 }
 
 TEST_F(CliTest, WritesJsonWithNullForScoresThatJsonHasNoNumberFor) {
@@ -120,7 +120,7 @@ TEST_F(CliTest, TrimsTextsToTheTerminal) {
       "text", "short\nää ää ää ää ää ää ää ää ää ää\nthree\n" + std::string(80, 'x') + "\n");
   const Ran ran = RunRerank({"--lengths", lengths_, "--text", text}, {.columns = 50});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("ää ää ää ää …\n"));
+  EXPECT_THAT(ran.out, HasSubstr("5  ää ää ää ää ää ää ää ä…\n"));
   EXPECT_THAT(ran.out, HasSubstr("xxx…\n"));
   EXPECT_THAT(RunRerank({"--lengths", lengths_, "--text", text}).out,
               HasSubstr(std::string(80, 'x')));
@@ -160,8 +160,8 @@ TEST_F(CliTest, ReadsAllOfOneSafetensorsFile) {
                   BytesOf<float>({9, 9, 1, 0, 0, 1}) + BytesOf<int64_t>({1, 2}) +
                       BytesOf<float>({7, 1, 2}) + BytesOf<float>({1, 2, 4, 1, 3, 0}) +
                       BytesOf<uint64_t>({1, 0}) + BytesOf<int32_t>({2, 2})));
-  const Ran ran = RunOn({"rerank", "--query", file, "--documents", file, "--query-index", "1",
-                         "--output=json"});
+  const Ran ran = RunOn(
+      {"rerank", "--query", file, "--documents", file, "--query-index", "1", "--output=json"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   const Json results = Json::parse(ran.out)["results"];
   EXPECT_EQ(results[0]["index"], 1);  // Rows 0 and 1: 4 + 2 * 2.
@@ -187,7 +187,8 @@ TEST_F(CliTest, RanksTheSample) {
 TEST_F(CliTest, TakesDocumentsOfEqualLengthAndBfloat16FromNpy) {
   const std::string documents = folder_.Write(
       "d3.npy", Npy("<u2", "(2, 2, 1)", BytesOf<uint16_t>({0x3F80, 0x4000, 0x4040, 0x3F80})));
-  const std::string query = folder_.Write("q.npy", Npy("<u2", "(1, 1)", BytesOf<uint16_t>({0x4000})));
+  const std::string query =
+      folder_.Write("q.npy", Npy("<u2", "(1, 1)", BytesOf<uint16_t>({0x4000})));
   const std::vector<std::string> arguments = {"rerank",      "--query", query,
                                               "--documents", documents, "--output=json"};
   ExpectOneErrorLine(RunOn(arguments), 1, "--element-type=bfloat16");
@@ -206,7 +207,8 @@ TEST_F(CliTest, NamesTheFileThatIsWrong) {
   const std::string short_lengths =
       folder_.Write("short.npy", Npy("<u4", "(1,)", BytesOf<uint32_t>({1})));
   ExpectOneErrorLine(RunRerank({"--lengths", short_lengths}), 1, "lengths: their sum is 1");
-  ExpectOneErrorLine(RunRerank({"--lengths", lengths_, "--query-index=1"}), 1, "--query-index below 1");
+  ExpectOneErrorLine(RunRerank({"--lengths", lengths_, "--query-index=1"}), 1,
+                     "--query-index below 1");
   const std::string one_line = folder_.Write("one", "line\n");
   ExpectOneErrorLine(RunRerank({"--lengths", lengths_, "--text", one_line}), 1, "4 documents");
   ExpectOneErrorLine(RunRerank({"--lengths", lengths_, "--ids", one_line}), 1, "4 documents");
@@ -222,30 +224,33 @@ TEST_F(CliTest, PassesAServersErrorOn) {
 }
 
 TEST_F(CliTest, ExitsTwoForWrongUsage) {
-  ExpectOneErrorLine(Run({}), 2, "expected a command");
-  ExpectOneErrorLine(Run({"rank"}), 2, "rank");
-  ExpectOneErrorLine(Run({"info", "--colour"}), 2, "--colour");
-  ExpectOneErrorLine(Run({"info", "extra"}), 2, "extra");
-  ExpectOneErrorLine(Run({"info", "--output=xml"}), 2, "xml");
-  ExpectOneErrorLine(Run({"info", "--timeout=0"}), 2, "--timeout");
-  ExpectOneErrorLine(Run({"info", "--timeout=soon"}), 2, "soon");
-  ExpectOneErrorLine(Run({"rerank", "--query", "q"}), 2, "--documents");
-  ExpectOneErrorLine(Run({"rerank", "--query", "q", "--documents", "d", "--top-k=-1"}), 2, "--top-k");
-  ExpectOneErrorLine(Run({"rerank", "--query", "q", "--documents", "d", "--top-k=4294967296"}), 2,
+  ExpectOneErrorLine(RunProgram({}), 2, "expected a command");
+  ExpectOneErrorLine(RunProgram({"rank"}), 2, "rank");
+  ExpectOneErrorLine(RunProgram({"info", "--colour"}), 2, "--colour");
+  ExpectOneErrorLine(RunProgram({"info", "extra"}), 2, "extra");
+  ExpectOneErrorLine(RunProgram({"info", "--output=xml"}), 2, "xml");
+  ExpectOneErrorLine(RunProgram({"info", "--timeout=0"}), 2, "--timeout");
+  ExpectOneErrorLine(RunProgram({"info", "--timeout=soon"}), 2, "soon");
+  ExpectOneErrorLine(RunProgram({"rerank", "--query", "q"}), 2, "--documents");
+  ExpectOneErrorLine(RunProgram({"rerank", "--query", "q", "--documents", "d", "--top-k=-1"}), 2,
                      "--top-k");
-  ExpectOneErrorLine(Run({"rerank", "--query", "q", "--documents", "d", "--aggregation=max"}), 2,
-                     "max");
-  ExpectOneErrorLine(Run({"rerank", "--query", "q", "--documents", "d", "--query-tokens", "t"}), 2,
-                     "--explain");
-  ExpectOneErrorLine(Run({"smoke", "--dim=0"}), 2, "--dim");
-  ExpectOneErrorLine(Run({"smoke", "--documents=10000000", "--document-tokens=1000000"}), 2,
+  ExpectOneErrorLine(
+      RunProgram({"rerank", "--query", "q", "--documents", "d", "--top-k=4294967296"}), 2,
+      "--top-k");
+  ExpectOneErrorLine(
+      RunProgram({"rerank", "--query", "q", "--documents", "d", "--aggregation=max"}), 2, "max");
+  ExpectOneErrorLine(
+      RunProgram({"rerank", "--query", "q", "--documents", "d", "--query-tokens", "t"}), 2,
+      "--explain");
+  ExpectOneErrorLine(RunProgram({"smoke", "--dim=0"}), 2, "--dim");
+  ExpectOneErrorLine(RunProgram({"smoke", "--documents=10000000", "--document-tokens=1000000"}), 2,
                      "16 GiB");
-  ExpectOneErrorLine(Run({"bench", "--rate=nan"}), 2, "--rate");
-  ExpectOneErrorLine(Run({"bench", "--rate=5", "--concurrency=5"}), 2, "--rate");
+  ExpectOneErrorLine(RunProgram({"bench", "--rate=nan"}), 2, "--rate");
+  ExpectOneErrorLine(RunProgram({"bench", "--rate=5", "--concurrency=5"}), 2, "--rate");
 }
 
 TEST_F(CliTest, PrintsHelpOnStandardOutput) {
-  const Ran ran = Run({"rerank", "--help"});
+  const Ran ran = RunProgram({"rerank", "--help"});
   EXPECT_EQ(ran.code, 0);
   EXPECT_THAT(ran.out, HasSubstr("--document-tokens"));
   EXPECT_TRUE(ran.err.empty());
@@ -278,7 +283,7 @@ TEST_F(CliTest, FindsWrongScoresAndMissingDocuments) {
   server_.Misbehave({off});
   const std::vector<std::string> arguments = {"smoke", "--documents=20", "--document-tokens=5",
                                               "--query-tokens=3", "--dim=9"};
-  ExpectOneErrorLine(RunOn(arguments), 1, "1 of 20 scores are wrong");
+  ExpectOneErrorLine(RunOn(arguments), 1, " of 20 scores are wrong: document");
   Misbehaviour missing;
   missing.drop_last = true;
   server_.Misbehave({{}, missing});
@@ -301,8 +306,8 @@ TEST_F(CliTest, MeasuresAClosedLoop) {
 TEST_F(CliTest, MeasuresAnOpenLoopOverStreamsAndCountsErrors) {
   server_.Misbehave({{.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "drain")}});
   const Ran ran = RunOn({"bench", "--duration=300ms", "--warm-up=0", "--rate=200", "--rpc=stream",
-                         "--chunk-bytes=1024", "--documents=20", "--document-tokens=20", "--uniform",
-                         "--query-tokens=2", "--dim=4", "--output=json"});
+                         "--chunk-bytes=1024", "--documents=20", "--document-tokens=20",
+                         "--uniform", "--query-tokens=2", "--dim=4", "--output=json"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   const Json json = Json::parse(ran.out);
   EXPECT_EQ(json["loop"], "open");
@@ -312,7 +317,8 @@ TEST_F(CliTest, MeasuresAnOpenLoopOverStreamsAndCountsErrors) {
 }
 
 TEST_F(CliTest, FailsWhereNoCallOfABenchSucceeds) {
-  ExpectOneErrorLine(Run({"bench", "--target=127.0.0.1:1", "--timeout=1s"}), 1, "UNAVAILABLE");
+  ExpectOneErrorLine(RunProgram({"bench", "--target=127.0.0.1:1", "--timeout=1s"}), 1,
+                     "UNAVAILABLE");
 }
 
 TEST_F(CliTest, TellsInfo) {
@@ -335,7 +341,8 @@ TEST_F(CliTest, ExitsZeroOnlyWhereTheServerServes) {
   server_.set_serving(false);
   ExpectOneErrorLine(RunOn({"health"}), 1, "NOT_SERVING");
   ExpectOneErrorLine(RunOn({"health", "--service=nobody"}), 1, "NOT_FOUND");
-  ExpectOneErrorLine(Run({"health", "--target=127.0.0.1:1", "--timeout=1s"}), 1, "UNAVAILABLE");
+  ExpectOneErrorLine(RunProgram({"health", "--target=127.0.0.1:1", "--timeout=1s"}), 1,
+                     "UNAVAILABLE");
 }
 
 }  // namespace

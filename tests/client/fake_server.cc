@@ -19,7 +19,7 @@ bool Better(const v1::ScoredDocument& a, const v1::ScoredDocument& b) {
 void Spoil(const Misbehaviour& how, std::vector<v1::ScoredDocument>* results) {
   if (results->empty()) return;
   if (how.drop_last) results->pop_back();
-  if (how.score_error != 0) results->back().set_score(results->back().score() + how.score_error);
+  for (v1::ScoredDocument& result : *results) result.set_score(result.score() + how.score_error);
   if (how.repeat_last) results->push_back(results->back());
   if (how.unknown_index) results->back().set_index(1'000'000);
   if (!how.status.ok()) results->resize(std::min(results->size(), how.results_before));

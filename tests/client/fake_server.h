@@ -22,8 +22,8 @@ namespace maxsimd {
 // What one call does instead of answering rightly.
 struct Misbehaviour {
   // Ends the call with this, if not OK, after `results_before` results.
-  grpc::Status status;
-  std::optional<std::string> pushback;  // As the trailer.
+  grpc::Status status = {};
+  std::optional<std::string> pushback = {};  // As the trailer.
   size_t results_before = 0;
   bool before_reading = false;  // A stream ends before its messages are read.
 
@@ -32,7 +32,7 @@ struct Misbehaviour {
   bool repeat_last = false;    // The last result twice.
   bool unknown_index = false;  // An index that was never sent.
   bool no_summary = false;
-  float score_error = 0;        // Added to the last score.
+  float score_error = 0;  // Added to every score.
 };
 
 struct SeenCall {

@@ -47,7 +47,7 @@ TEST(PoissonGapTest, IsExponentialWithTheRateAsItsMean) {
     sum += gap;
     squares += gap * gap;
   }
-  EXPECT_NEAR(sum / 100000, 0.02, 0.0005);             // 1 / rate.
+  EXPECT_NEAR(sum / 100000, 0.02, 0.0005);               // 1 / rate.
   EXPECT_NEAR(squares / 100000, 2 * 0.02 * 0.02, 4e-5);  // 2 / rate^2.
 }
 
@@ -55,10 +55,10 @@ TEST(LoadRecordTest, CountsCallsThatWereDueInTimeFromWhenTheyWereDue) {
   const absl::Time from = absl::UnixEpoch();
   const auto at = [&](int ms) { return from + absl::Milliseconds(ms); };
   LoadRecord record(from, at(100));
-  record.Add(at(-1), at(50), "");     // Warm-up.
+  record.Add(at(-1), at(50), "");  // Warm-up.
   record.Add(at(0), at(20), "");
   record.Add(at(99), at(130), "");
-  record.Add(at(100), at(110), "");   // Too late.
+  record.Add(at(100), at(110), "");  // Too late.
   record.Add(at(5), at(6), "UNAVAILABLE");
   EXPECT_EQ(record.succeeded(), 2u);
   EXPECT_EQ(record.failed(), 1u);
@@ -117,10 +117,14 @@ class Answerer {
 
 TEST(LoadGeneratorTest, KeepsAClosedLoopAtItsConcurrency) {
   Answerer answerer;
-  const LoadPlan plan{.concurrency = 5, .rate = 0, .seed = 1, .warm_up = absl::ZeroDuration(),
+  const LoadPlan plan{.concurrency = 5,
+                      .rate = 0,
+                      .seed = 1,
+                      .warm_up = absl::ZeroDuration(),
                       .duration = absl::Milliseconds(30)};
   const LoadRecord record = RunLoad(
-      plan, [&](LoadDone done) { answerer.Start(std::move(done)); }, [](absl::Duration, uint64_t) {});
+      plan, [&](LoadDone done) { answerer.Start(std::move(done)); },
+      [](absl::Duration, uint64_t) {});
   EXPECT_GE(record.succeeded(), 5u);
   EXPECT_LE(answerer.most(), 5u);
 }
@@ -131,7 +135,10 @@ TEST(LoadGeneratorTest, StartsAnOpenLoopsCallsWhetherOrNotEarlierOnesHaveEnded) 
   std::thread releaser;
   uint64_t started = 0;
   // 100 calls are due on average; they are all held until the last one that was due has started.
-  const LoadPlan plan{.concurrency = 1, .rate = 2000, .seed = 1, .warm_up = absl::ZeroDuration(),
+  const LoadPlan plan{.concurrency = 1,
+                      .rate = 2000,
+                      .seed = 1,
+                      .warm_up = absl::ZeroDuration(),
                       .duration = absl::Milliseconds(50)};
   std::mt19937_64 random(plan.seed);
   std::uniform_real_distribution<double> chance(0, 1);
