@@ -10,6 +10,10 @@ namespace {
 // against the bookkeeping of one.
 constexpr uint64_t kTurnsPerBatch = 16;
 
+bool IsCopied(const std::unique_ptr<Batch>& batch) {
+  return batch->units_to_copy == 0;
+}
+
 size_t RoundUp(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
@@ -164,16 +168,15 @@ void BatchQueue::Copied(const CopyTask& task, absl::Duration pack) {
 }
 
 Batch* BatchQueue::Take(absl::Time now) {
-  if (closed_.empty() && open_ != nullptr && !open_->placements.empty() &&
-      now >= open_->opened + limits_.max_delay) {
-    CloseOpenBatch();
-  }
-  for (auto batch = closed_.begin(); batch != closed_.end(); ++batch) {
-    if ((*batch)->units_to_copy > 0) continue;
-    scoring_.splice(scoring_.end(), closed_, batch);
-    return scoring_.back().get();
-  }
-  return nullptr;
+  if (!HasReady() && now >= NextWake()) CloseOpenBatch();
+  const auto ready = std::find_if(closed_.begin(), closed_.end(), IsCopied);
+  if (ready == closed_.end()) return nullptr;
+  scoring_.splice(scoring_.end(), closed_, ready);
+  return scoring_.back().get();
+}
+
+bool BatchQueue::HasReady() const {
+  return std::any_of(closed_.begin(), closed_.end(), IsCopied);
 }
 
 void BatchQueue::Release(Batch* batch) {

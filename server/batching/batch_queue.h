@@ -108,8 +108,12 @@ class BatchQueue {
   void Copied(const CopyTask& task, absl::Duration pack);
 
   // For a device that is idle: the next batch that is ready to be scored, or null.  Closes the open
-  // batch when it is due.  The batch stays owned by the queue until Release.
+  // batch when it is due and no other is ready, so that a batch that is still being copied holds up
+  // no later one.  The batch stays owned by the queue until Release.
   Batch* Take(absl::Time now);
+
+  // Whether a batch is full and copied: Take would return one whatever the time.
+  bool HasReady() const;
 
   // The batch has been scored: its buffer is free again.
   void Release(Batch* batch);
