@@ -77,6 +77,7 @@ std::vector<std::shared_ptr<Work>> BatchQueue::RemoveAll() {
   for (const LaneId id : ids) {
     for (std::shared_ptr<Work>& work : RemoveLane(id)) dropped.push_back(std::move(work));
   }
+  if (open_ != nullptr) CloseOpenBatch();
   return dropped;
 }
 

@@ -92,7 +92,8 @@ class BatchQueue {
   // Drops what waits in the lane (not what rides in a batch) and returns it.
   std::vector<std::shared_ptr<Work>> RemoveLane(LaneId lane);
 
-  // Drops what waits in every lane and returns it.
+  // Drops every lane and returns what waits in them.  Nothing more will come, so the open batch is
+  // closed, due or not.
   std::vector<std::shared_ptr<Work>> RemoveAll();
 
   // Queues a message's units; a message without units is not for here.

@@ -119,7 +119,7 @@ BatcherCounters Batcher::counters() const {
 }
 
 bool Batcher::TakeLocked(Batch** batch, int* scorer) {
-  if (idle_.empty() && all_lost_.ok()) return false;
+  if (!CanTakeLocked()) return false;
   *batch = queue_.Take(absl::Now());
   if (*batch == nullptr) return false;
   if (!all_lost_.ok()) {
@@ -173,7 +173,7 @@ void Batcher::Copy(absl::Span<const CopyTask> tasks) {
     counters_.embedding_bytes_copied +=
         task.placement.row_count() * task.placement.work->chunk.row_bytes;
     queue_.Copied(task, pack);
-    if (task.batch->units_to_copy == 0 && !idle_.empty()) changed_.NotifyOne();
+    if (task.batch->units_to_copy == 0 && CanTakeLocked()) changed_.NotifyOne();
   }
 }
 
