@@ -73,8 +73,11 @@ class Batcher {
           std::function<void(int, const absl::Status&)> on_device_lost);
 
   void RunWorker() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Copies what `tasks` reserved; called without the lock.
-  void Copy(absl::Span<const CopyTask> tasks) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Reserves room for what waits.
+  std::vector<CopyTask> FillLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Copies what `tasks` reserved; called without the lock, also where the tasks, which may be the
+  // last to hold their messages, are freed.
+  void Copy(std::vector<CopyTask> tasks) ABSL_LOCKS_EXCLUDED(mutex_);
   void CopyRows(const CopyTask& task) const;
   void ScoreBatch(Batch* batch, int scorer) ABSL_LOCKS_EXCLUDED(mutex_);
   void LoseDevice(int scorer, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
