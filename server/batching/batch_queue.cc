@@ -1,6 +1,7 @@
 #include "server/batching/batch_queue.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace maxsimd {
@@ -99,14 +100,17 @@ void BatchQueue::ReleaseResults(LaneId id, size_t bytes) {
 
 std::vector<CopyTask> BatchQueue::Fill(absl::Time now) {
   std::vector<CopyTask> tasks;
+  size_t passed = 0;  // Lanes in a row that could not afford their next unit.
   while (!turn_.empty() && OpenBatch(now) != nullptr) {
     Lane& lane = lanes_.at(turn_.front());
     if (!front_charged_) {
       lane.deficit += quantum_;
       front_charged_ = true;
     }
+    const size_t waiting_before = waiting_units_;
     if (!ServeLane(lane, tasks)) {
       CloseOpenBatch();  // Full; the lane keeps what is left of its turn.
+      passed = 0;
       continue;
     }
     const LaneId id = turn_.front();
@@ -115,8 +119,24 @@ std::vector<CopyTask> BatchQueue::Fill(absl::Time now) {
     lane.in_turn = false;
     if (!MayPlace(lane)) lane.deficit = 0;  // An idle lane saves up nothing.
     JoinTurn(id, lane);
+    passed = waiting_units_ < waiting_before ? 0 : passed + 1;
+    if (passed > 0 && passed == turn_.size()) {
+      SkipRounds();
+      passed = 0;
+    }
   }
   return tasks;
+}
+
+void BatchQueue::SkipRounds() {
+  uint64_t rounds = std::numeric_limits<uint64_t>::max();  // Until the first can afford its unit.
+  for (const LaneId id : turn_) {
+    const Lane& lane = lanes_.at(id);
+    const uint64_t missing =
+        lane.waiting.front()->chunk.units[lane.next_unit].multiply_adds - lane.deficit;
+    rounds = std::min(rounds, (missing + quantum_ - 1) / quantum_);
+  }
+  for (const LaneId id : turn_) lanes_.at(id).deficit += (rounds - 1) * quantum_;
 }
 
 bool BatchQueue::ServeLane(Lane& lane, std::vector<CopyTask>& tasks) {

@@ -145,6 +145,9 @@ class BatchQueue {
   void JoinTurn(LaneId id, Lane& lane);
   // Places units of the lane whose turn it is; false when the open batch is full.
   bool ServeLane(Lane& lane, std::vector<CopyTask>& tasks);
+  // After a round in which no lane could afford its unit: adds what all further such rounds would
+  // (a unit of a million turns must not take a million rounds under the caller's lock).
+  void SkipRounds();
   void Place(Lane& lane, size_t pitch, std::vector<CopyTask>& tasks);
 
   const BatchLimits limits_;

@@ -114,6 +114,21 @@ TEST(BatchQueueTurnsTest, SavesUpForAUnitThatIsLargerThanATurn) {
   EXPECT_EQ(tasks[3].placement.work, large);
 }
 
+TEST(BatchQueueTurnsTest, NeedsNoRoundPerTurnThatAUnitTakes) {
+  BatchLimits limits = SixteenTurnsOfTen();
+  limits.max_multiply_adds = 1;  // A turn is 1: counting to 1e15 would never end.
+  limits.buffers = 4;
+  BatchQueue queue = NewQueue(limits);
+  const std::shared_ptr<Work> larger = WorkOfUnits(1, 1'000'000'000'000'000);
+  const std::shared_ptr<Work> large = WorkOfUnits(1, 999'999'999'999'999);
+  queue.Push(queue.AddLane(), larger);
+  queue.Push(queue.AddLane(), large);
+  const std::vector<CopyTask> tasks = queue.Fill(kStart);
+  ASSERT_THAT(tasks, SizeIs(2));
+  EXPECT_EQ(tasks[0].placement.work, large);  // A turn sooner.
+  EXPECT_EQ(tasks[1].placement.work, larger);
+}
+
 TEST(BatchQueueTurnsTest, LetsALaneThatWasIdleSaveUpNothing) {
   BatchQueue queue = NewQueue(SixteenTurnsOfTen());
   const BatchQueue::LaneId idle = queue.AddLane();
