@@ -31,7 +31,9 @@ bool ReadBytes(absl::string_view text, uint64_t* bytes) {
   int shift = 0;
   for (const auto& [suffix, bits] :
        {std::pair<absl::string_view, int>{"KiB", 10}, {"MiB", 20}, {"GiB", 30}}) {
-    if (absl::ConsumeSuffix(&text, suffix)) shift = bits;
+    if (!absl::ConsumeSuffix(&text, suffix)) continue;
+    shift = bits;
+    break;
   }
   return absl::SimpleAtoi(text, bytes) && (*bytes << shift) >> shift == *bytes &&
          ((*bytes <<= shift), true);
@@ -191,6 +193,8 @@ std::string EnvironmentName(absl::string_view option) {
 absl::StatusOr<Values> ReadConfigFile(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
+  file.peek();
+  if (file.eof()) return Values();  // An empty file; copying nothing would count as a failure.
   if (!file || !(text << file.rdbuf())) {
     return absl::UnavailableError(absl::StrCat("--config=", path, ": the file cannot be read"));
   }

@@ -73,12 +73,20 @@ class Batcher {
           std::function<void(int, const absl::Status&)> on_device_lost);
 
   void RunWorker() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Copies what `tasks` reserved; called without the lock.
-  void Copy(absl::Span<const CopyTask> tasks) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Reserves room for what waits.
+  std::vector<CopyTask> FillLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Copies what `tasks` reserved; called without the lock, also where the tasks, which may be the
+  // last to hold their messages, are freed.
+  void Copy(std::vector<CopyTask> tasks) ABSL_LOCKS_EXCLUDED(mutex_);
   void CopyRows(const CopyTask& task) const;
   void ScoreBatch(Batch* batch, int scorer) ABSL_LOCKS_EXCLUDED(mutex_);
   void LoseDevice(int scorer, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AllLost() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether a batch that is ready would be taken: a scorer is idle, or none is left and the batch is
+  // to be failed.
+  bool CanTakeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !idle_.empty() || !all_lost_.ok();
+  }
   // An idle scorer and the batch it shall take, if there are both.
   bool TakeLocked(Batch** batch, int* scorer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
