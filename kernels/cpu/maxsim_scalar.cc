@@ -47,6 +47,7 @@ struct Scalar {
 
   // 0 times a finite value is 0, times anything else NaN.
   static Poison Clean() { return 0; }
+  static Poison Merge(Poison a, Poison b) { return a + b; }
   static bool IsPoisoned(Poison poison) { return poison != poison; }
 
   template <Format format>
@@ -74,6 +75,6 @@ constexpr CpuArithmetic kArithmetic = MakeArithmetic<Scalar>();
 
 }  // namespace
 
-const CpuKernel kScalarKernel = {"scalar", {&kArithmetic, nullptr}};
+const CpuKernel kScalarKernel = {"scalar", {&kArithmetic}};
 
 }  // namespace maxsimd
