@@ -150,13 +150,6 @@ absl::Status LoadDocuments(const InputPaths& paths, const TensorFile& file, Load
 
 }  // namespace
 
-uint64_t LoadedInput::FirstRow(size_t index) const {
-  if (!offsets.empty()) return offsets[index];
-  uint64_t row = 0;
-  for (size_t i = 0; i < index; ++i) row += lengths[i];
-  return row;
-}
-
 absl::StatusOr<std::unique_ptr<LoadedInput>> LoadInput(const InputPaths& paths) {
   using Memory = std::shared_ptr<const void>;
   ASSIGN_OR_RETURN(const TensorFile query, ReadTensorFile(paths.query));
@@ -171,6 +164,11 @@ absl::StatusOr<std::unique_ptr<LoadedInput>> LoadInput(const InputPaths& paths) 
   loaded->input.owner = std::make_shared<std::pair<Memory, Memory>>(query.memory, documents.memory);
   if (absl::Status status = CheckInput(loaded->input); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(paths.documents, ": ", status.message()));
+  }
+  uint64_t row = 0;
+  for (size_t i = 0; i < loaded->lengths.size(); ++i) {
+    loaded->first_rows.push_back(loaded->offsets.empty() ? row : loaded->offsets[i]);
+    row += loaded->lengths[i];
   }
   return loaded;
 }

@@ -38,9 +38,7 @@ struct LoadedInput {
   std::vector<uint32_t> lengths;
   std::vector<uint64_t> offsets;
   std::vector<std::string> ids;
-
-  // Of document `index`.
-  uint64_t FirstRow(size_t index) const;
+  std::vector<uint64_t> first_rows;  // Of each document, with or without offsets.
 };
 
 absl::StatusOr<std::unique_ptr<LoadedInput>> LoadInput(const InputPaths& paths);

@@ -69,7 +69,7 @@ std::string RerankReport::AsTable(size_t columns) const {
 std::string RerankReport::ExplainBest() const {
   if (result.documents.empty() || result.documents[0].matches().empty()) return "";
   const v1::ScoredDocument& best = result.documents[0];
-  const uint64_t first_row = loaded.FirstRow(best.index());
+  const uint64_t first_row = loaded.first_rows[best.index()];
   std::vector<std::vector<std::string>> rows;
   for (int i = 0; i < best.matches_size(); ++i) {
     const v1::TokenMatch& match = best.matches(i);
@@ -91,7 +91,7 @@ std::string RerankReport::ExplainBest() const {
 
 Json RerankReport::MatchesJson(const v1::ScoredDocument& document) const {
   Json matches = Json::array();
-  const uint64_t first_row = loaded.FirstRow(document.index());
+  const uint64_t first_row = loaded.first_rows[document.index()];
   for (int i = 0; i < document.matches_size(); ++i) {
     const v1::TokenMatch& match = document.matches(i);
     Json entry;
