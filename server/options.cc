@@ -203,7 +203,8 @@ absl::StatusOr<Values> ReadConfigFile(const std::string& path) {
     for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(text)) {
       const std::string name =
           absl::StrJoin(item.parents, ".") + (item.parents.empty() ? "" : ".") + item.name;
-      values[absl::StrReplaceAll(name, {{"_", "-"}})] = item.inputs;
+      std::vector<std::string>& given = values[absl::StrReplaceAll(name, {{"_", "-"}})];
+      given.insert(given.end(), item.inputs.begin(), item.inputs.end());
     }
   } catch (const CLI::Error& error) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", error.what()));
