@@ -196,7 +196,7 @@ absl::StatusOr<Values> ReadConfigFile(const std::string& path) {
   file.peek();
   if (file.eof()) return Values();  // An empty file; copying nothing would count as a failure.
   if (!file || !(text << file.rdbuf())) {
-    return absl::UnavailableError(absl::StrCat("--config=", path, ": the file cannot be read"));
+    return absl::UnavailableError(absl::StrCat("config file ", path, " cannot be read"));
   }
   Values values;
   try {

@@ -77,6 +77,14 @@ class Server {
   void FinishCallsInFlight();
 
   const Options options_;
+
+  // Before the batcher, whose last batches may still report a lost device.
+  mutable Mutex mutex_;
+  CondVar changed_;
+  int drain_requests_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t devices_lost_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status device_lost_ ABSL_GUARDED_BY(mutex_);
+
   const std::vector<std::unique_ptr<Scorer>> scorers_;
   Admission admission_;
   std::unique_ptr<Batcher> batcher_;
@@ -86,12 +94,6 @@ class Server {
   std::unique_ptr<InfoService> info_;
   std::vector<std::string> addresses_;
   std::unique_ptr<grpc::Server> grpc_;
-
-  mutable Mutex mutex_;
-  CondVar changed_;
-  int drain_requests_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t devices_lost_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status device_lost_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace maxsimd

@@ -8,8 +8,9 @@ namespace maxsimd {
 namespace {
 
 // A batch is closed at this much of the device's time.  Long against what a batch costs beside its
-// arithmetic (tens of microseconds), short against what a small call notices: it waits for at most
-// the batch in progress and the one before its own.
+// arithmetic (tens of microseconds), short against what a small call notices: beside a gigabyte
+// stream it waits for the batch in progress and rides in the next.  The design's 50 ms would be ten
+// times that wait for nothing: a batch of 5 ms costs under 1 % more than one of 50 ms.
 constexpr double kBatchSeconds = 0.005;
 
 }  // namespace

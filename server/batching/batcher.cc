@@ -216,7 +216,7 @@ void Batcher::ScoreBatch(Batch* batch, int scorer) {
     if (!lost) idle_.push_back(scorer);
     ++counters_.batches;
     counters_.groups += groups.groups().size();
-    counters_.documents += groups.document_count();
+    if (timings.ok()) counters_.documents += groups.document_count();
     changed_.NotifyOne();  // The next batch, or the freed buffer; this thread hands out scores.
   }
   if (scorer != kNoScorer && absl::IsUnavailable(timings.status())) {

@@ -82,8 +82,8 @@ class Batcher {
   void ScoreBatch(Batch* batch, int scorer) ABSL_LOCKS_EXCLUDED(mutex_);
   void LoseDevice(int scorer, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AllLost() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether a batch that is ready would be taken: a scorer is idle, or none is left and the batch is
-  // to be failed.
+  // Whether a batch that is ready would be taken: a scorer is idle, or none is left and the batch
+  // is to be failed.
   bool CanTakeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !idle_.empty() || !all_lost_.ok();
   }
