@@ -1,4 +1,4 @@
-// A scorer on strings: it scores as a real one does, but only when it is told to, or fails.
+// A scorer behind a gate: it scores as a real one does, but only when the gate lets it, or fails.
 //
 // Threads: Gate is thread-safe.
 #ifndef MAXSIMD_TESTS_TESTING_GATED_SCORER_H_
@@ -16,7 +16,7 @@
 
 namespace maxsimd {
 
-// The strings.  At first every batch passes, so that the server's warm-up does.
+// At first every batch passes, so that the server's warm-up does.
 class Gate {
  public:
   // From now on batches wait, until Release.

@@ -67,6 +67,8 @@ class RawCall {
 
   // Reads what is left and waits for the end.
   Outcome Finish();
+  // The same, for answers that are no RerankResponse.
+  grpc::Status AwaitStatus();
 
  private:
   enum Operation : size_t { kStart, kWrite, kWritesDone, kRead, kFinish, kOperations };

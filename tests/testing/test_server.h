@@ -26,7 +26,7 @@ std::shared_ptr<grpc::Channel> ConnectTo(const std::string& address);
 
 class TestServer {
  public:
-  // Scores on the CPU, by strings: gate().
+  // Scores on the CPU, behind gate().
   explicit TestServer(const Options& options = TestOptions());
   // Cuts off what is still in flight.
   ~TestServer();
