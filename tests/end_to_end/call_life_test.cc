@@ -17,18 +17,6 @@ namespace {
 
 using grpc::StatusCode;
 
-grpc::ByteBuffer Start(const v1::RerankRequest& request) {
-  v1::RerankStreamRequest message;
-  *message.mutable_start() = request;
-  return ToBuffer(message);
-}
-
-grpc::ByteBuffer Chunk(const v1::RerankRequest& request) {
-  v1::RerankStreamRequest message;
-  *message.mutable_documents() = request.documents();
-  return ToBuffer(message);
-}
-
 // About 12 MB of results: more than the transport's windows and the server's own bound hold.
 v1::RerankRequest MakeRequestOfManyResults() {
   v1::RerankRequest request = MakeUniformRequest(3'000, 1, {.dim = 1, .query_tokens = 500});
@@ -62,7 +50,7 @@ class CallLifeTest : public ::testing::TestWithParam<std::tuple<Stage, bool>> {
     return std::get<1>(GetParam()) ? kRerankStreamMethod : kRerankMethod;
   }
   grpc::ByteBuffer First(const v1::RerankRequest& request) const {
-    return std::get<1>(GetParam()) ? Start(request) : ToBuffer(request);
+    return std::get<1>(GetParam()) ? StreamStart(request) : ToBuffer(request);
   }
 
   // Brings a call to its stage; false if it ended before.
@@ -95,11 +83,11 @@ class CallLifeTest : public ::testing::TestWithParam<std::tuple<Stage, bool>> {
       call.StartWrite(ToBuffer(large));
       return Eventually([this] { return server_.server().usage().calls == 1; });
     }
-    if (!call.Write(Start(large)) || !server_.gate().AwaitHeld(1)) return false;
+    if (!call.Write(StreamStart(large)) || !server_.gate().AwaitHeld(1)) return false;
     for (int chunk = 0; chunk < 3; ++chunk) {
-      if (!call.Write(Chunk(large))) return false;
+      if (!call.Write(StreamChunk(large))) return false;
     }
-    call.StartWrite(Chunk(large));
+    call.StartWrite(StreamChunk(large));
     return true;
   }
 

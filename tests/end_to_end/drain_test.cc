@@ -17,12 +17,6 @@ using grpc::StatusCode;
 
 constexpr char kService[] = "maxsimd.v1.RerankService";
 
-grpc::ByteBuffer Start(const v1::RerankRequest& request) {
-  v1::RerankStreamRequest message;
-  *message.mutable_start() = request;
-  return ToBuffer(message);
-}
-
 Options DrainFor(absl::Duration delay, absl::Duration grace) {
   Options options = TestOptions();
   options.drain_delay = delay;
@@ -65,7 +59,7 @@ TEST(DrainTest, AfterTheDelayNewCallsAreRefusedAndOldOnesFinish) {
   RawCall queued(server.channel(), kRerankMethod);
   ASSERT_TRUE(queued.Write(ToBuffer(MakeRequest({}))));
   RawCall streaming(server.channel(), kRerankStreamMethod);
-  ASSERT_TRUE(streaming.Write(Start(MakeRequest({}))));
+  ASSERT_TRUE(streaming.Write(StreamStart(MakeRequest({}))));
   RawCall silent(server.channel(), kRerankStreamMethod);
   ASSERT_TRUE(Eventually([&] { return server.server().usage().calls == 4; }));
 
@@ -74,7 +68,7 @@ TEST(DrainTest, AfterTheDelayNewCallsAreRefusedAndOldOnesFinish) {
     ASSERT_TRUE(Eventually([&] {
       RawCall late(server.channel(), method);
       late.Write(method == std::string(kRerankMethod) ? ToBuffer(MakeRequest({}))
-                                                      : Start(MakeRequest({})));
+                                                      : StreamStart(MakeRequest({})));
       // Served still, it would wait for the gate.
       if (server.server().usage().calls > 4) return false;
       return late.Finish().status.error_code() == StatusCode::UNAVAILABLE;
@@ -84,12 +78,10 @@ TEST(DrainTest, AfterTheDelayNewCallsAreRefusedAndOldOnesFinish) {
   EXPECT_TRUE(scoring.Finish().status.ok());
   EXPECT_TRUE(queued.Finish().status.ok());
   // Streams in flight may still send.
-  v1::RerankStreamRequest chunk;
-  *chunk.mutable_documents() = MakeRequest({}).documents();
-  EXPECT_TRUE(streaming.Write(ToBuffer(chunk)));
+  EXPECT_TRUE(streaming.Write(StreamChunk(MakeRequest({}))));
   streaming.WritesDone();
   EXPECT_EQ(streaming.Finish().results.size(), 4u);
-  EXPECT_TRUE(silent.Write(Start(MakeRequest({}))));
+  EXPECT_TRUE(silent.Write(StreamStart(MakeRequest({}))));
   EXPECT_FALSE(server.ended());
   silent.WritesDone();
   EXPECT_TRUE(silent.Finish().status.ok());
@@ -150,7 +142,7 @@ TEST(DeviceTest, ALostDeviceFailsEveryCallAndEndsTheServer) {
   ASSERT_TRUE(scoring.Write(ToBuffer(MakeRequest({}))));
   ASSERT_TRUE(server.gate().AwaitHeld(1));
   RawCall queued(server.channel(), kRerankStreamMethod);
-  ASSERT_TRUE(queued.Write(Start(MakeRequest({}))));
+  ASSERT_TRUE(queued.Write(StreamStart(MakeRequest({}))));
   ASSERT_TRUE(Eventually([&] { return server.server().lanes() == 2; }));
   RawCall silent(server.channel(), kRerankStreamMethod);
   ASSERT_TRUE(Eventually([&] { return server.server().usage().calls == 3; }));

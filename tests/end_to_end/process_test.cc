@@ -9,7 +9,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include <unistd.h>
 
@@ -33,12 +32,6 @@ Arguments Small(const Arguments& more = {"--drain-delay=0"}) {
                          "--max-message-bytes=4MiB", "--packed-buffers=2"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
-}
-
-grpc::ByteBuffer Start(const v1::RerankRequest& request) {
-  v1::RerankStreamRequest message;
-  *message.mutable_start() = request;
-  return ToBuffer(message);
 }
 
 // About a third of a second's work for one thread of the least instruction set, in units that can
@@ -74,13 +67,11 @@ TEST_P(SignalTest, WhatIsQueuedRunningAndStreamingIsFinished) {
   RawCall queued(channel, kRerankMethod);
   ASSERT_TRUE(queued.Write(ToBuffer(MakeLongRequest())));
   RawCall streaming(channel, kRerankStreamMethod);
-  ASSERT_TRUE(streaming.Write(Start(MakeRequest({}))));
+  ASSERT_TRUE(streaming.Write(StreamStart(MakeRequest({}))));
   ASSERT_TRUE(streaming.AwaitResponses(1));
   server.Signal(GetParam());
   ASSERT_NE(server.AwaitLine("draining"), "");
-  v1::RerankStreamRequest chunk;
-  *chunk.mutable_documents() = MakeRequest({}).documents();
-  EXPECT_TRUE(streaming.Write(ToBuffer(chunk)));
+  EXPECT_TRUE(streaming.Write(StreamChunk(MakeRequest({}))));
   streaming.WritesDone();
   for (RawCall* call : {&running, &queued, &streaming}) {
     const Outcome outcome = call->Finish();
@@ -93,7 +84,7 @@ TEST_P(SignalTest, ASecondSignalCutsOff) {
   ChildProcess server(kBinary, Small({"--drain-delay=1h", "--shutdown-grace=1h"}));
   const auto channel = ConnectTo(server.AwaitAddress());
   RawCall streaming(channel, kRerankStreamMethod);
-  ASSERT_TRUE(streaming.Write(Start(MakeRequest({}))));
+  ASSERT_TRUE(streaming.Write(StreamStart(MakeRequest({}))));
   ASSERT_TRUE(streaming.AwaitResponses(1));
   server.Signal(GetParam());
   ASSERT_NE(server.AwaitLine("draining"), "");
@@ -107,7 +98,7 @@ TEST_P(SignalTest, AfterTheGraceCallsEndUnavailable) {
   ChildProcess server(kBinary, Small({"--drain-delay=0", "--shutdown-grace=50ms"}));
   const auto channel = ConnectTo(server.AwaitAddress());
   RawCall streaming(channel, kRerankStreamMethod);
-  ASSERT_TRUE(streaming.Write(Start(MakeRequest({}))));
+  ASSERT_TRUE(streaming.Write(StreamStart(MakeRequest({}))));
   ASSERT_TRUE(streaming.AwaitResponses(1));
   server.Signal(GetParam());
   EXPECT_EQ(streaming.Finish().status.error_code(), StatusCode::UNAVAILABLE);

@@ -18,18 +18,6 @@ namespace {
 
 using grpc::StatusCode;
 
-grpc::ByteBuffer Start(const v1::RerankRequest& request) {
-  v1::RerankStreamRequest message;
-  *message.mutable_start() = request;
-  return ToBuffer(message);
-}
-
-grpc::ByteBuffer Chunk(const v1::RerankRequest& request) {
-  v1::RerankStreamRequest message;
-  *message.mutable_documents() = request.documents();
-  return ToBuffer(message);
-}
-
 Options IdleAfter(absl::Duration timeout) {
   Options options = TestOptions();
   options.stream_idle_timeout = timeout;
@@ -39,9 +27,9 @@ Options IdleAfter(absl::Duration timeout) {
 TEST(StreamTest, ResultsArriveBeforeTheClientHalfCloses) {
   TestServer server;
   RawCall call(server.channel(), kRerankStreamMethod);
-  ASSERT_TRUE(call.Write(Start(MakeRequest({}))));
+  ASSERT_TRUE(call.Write(StreamStart(MakeRequest({}))));
   ASSERT_TRUE(call.AwaitResponses(1));
-  ASSERT_TRUE(call.Write(Chunk(MakeRequest({}))));
+  ASSERT_TRUE(call.Write(StreamChunk(MakeRequest({}))));
   ASSERT_TRUE(call.AwaitResponses(2));
   call.WritesDone();
   const Outcome outcome = call.Finish();
@@ -54,7 +42,7 @@ TEST(StreamTest, ResultsArriveBeforeTheClientHalfCloses) {
 TEST(StreamTest, AClientThatHalfClosesLateGetsItsSummaryThen) {
   TestServer server;
   RawCall call(server.channel(), kRerankStreamMethod);
-  ASSERT_TRUE(call.Write(Start(MakeRequest({}))));
+  ASSERT_TRUE(call.Write(StreamStart(MakeRequest({}))));
   ASSERT_TRUE(call.AwaitResponses(1));
   v1::RerankResponse first;
   ASSERT_TRUE(first.ParseFromString(call.responses().front()));
@@ -139,7 +127,7 @@ TEST(StreamTest, OnlyEmptyDocumentsNeedNoScorer) {
     request.mutable_options()->set_top_k(top_k);
     for (const Outcome& outcome :
          {Exchange(server.channel(), kRerankMethod, {ToBuffer(request)}),
-          Exchange(server.channel(), kRerankStreamMethod, {Start(request)})}) {
+          Exchange(server.channel(), kRerankStreamMethod, {StreamStart(request)})}) {
       ASSERT_TRUE(outcome.status.ok()) << outcome.status.error_message();
       ASSERT_EQ(outcome.results.size(), top_k == 0 ? 5u : 3u);
       for (uint32_t i = 0; i < outcome.results.size(); ++i) {
@@ -159,7 +147,7 @@ TEST(StreamTest, NoDocumentsAtAllGiveASummary) {
   for (const Outcome& outcome :
        {Exchange(server.channel(), kRerankMethod, {ToBuffer(request)}),
         Exchange(server.channel(), kRerankStreamMethod,
-                 {Start(request), ToBuffer(empty_chunk), ToBuffer(empty_chunk)})}) {
+                 {StreamStart(request), ToBuffer(empty_chunk), ToBuffer(empty_chunk)})}) {
     ASSERT_TRUE(outcome.status.ok()) << outcome.status.error_message();
     EXPECT_EQ(outcome.results.size(), 0u);
     EXPECT_EQ(outcome.summary->documents(), 0u);
@@ -172,7 +160,7 @@ TEST(StreamTest, AStreamOnWhichNothingArrivesEnds) {
   const Outcome never = silent.Finish();
   EXPECT_EQ(never.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
   RawCall stopped(server.channel(), kRerankStreamMethod);
-  ASSERT_TRUE(stopped.Write(Start(MakeRequest({}))));
+  ASSERT_TRUE(stopped.Write(StreamStart(MakeRequest({}))));
   const Outcome after_one = stopped.Finish();
   EXPECT_EQ(after_one.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(after_one.results.size(), 2u);
@@ -204,8 +192,8 @@ TEST(StreamTest, ASlowReaderHoldsLittleHindersNobodyAndEnds) {
   request.mutable_options()->set_return_matches(true);
   const auto channel = ConnectTo(server.address());
   RawCall slow(channel, kRerankStreamMethod);
-  ASSERT_TRUE(slow.Write(Start(request)));
-  for (int chunk = 0; chunk < 5; ++chunk) ASSERT_TRUE(slow.Write(Chunk(request)));
+  ASSERT_TRUE(slow.Write(StreamStart(request)));
+  for (int chunk = 0; chunk < 5; ++chunk) ASSERT_TRUE(slow.Write(StreamChunk(request)));
   ASSERT_TRUE(Eventually([&] { return server.server().counters().documents >= 1'000; }));
   uint64_t most = 0;
   // Others are served until the slow one is gone.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/element_conversion.h"
+#include "tests/testing/raw_call.h"
 
 namespace maxsimd {
 namespace {
@@ -126,6 +127,18 @@ v1::RerankRequest ToRequest(const CaseFile& file) {
                                                                  : v1::AGGREGATION_SUM);
   options.set_return_matches(file.return_matches);
   return request;
+}
+
+grpc::ByteBuffer StreamStart(const v1::RerankRequest& request) {
+  v1::RerankStreamRequest message;
+  *message.mutable_start() = request;
+  return ToBuffer(message);
+}
+
+grpc::ByteBuffer StreamChunk(const v1::RerankRequest& request) {
+  v1::RerankStreamRequest message;
+  *message.mutable_documents() = request.documents();
+  return ToBuffer(message);
 }
 
 std::vector<v1::RerankStreamRequest> Cut(const v1::RerankRequest& request,

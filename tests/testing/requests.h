@@ -30,6 +30,10 @@ v1::RerankRequest MakeUniformRequest(uint32_t documents, uint32_t length, Shape 
 
 v1::RerankRequest ToRequest(const CaseFile& file);
 
+// A message of RerankStream that starts a stream with the request, or goes on with its documents.
+grpc::ByteBuffer StreamStart(const v1::RerankRequest& request);
+grpc::ByteBuffer StreamChunk(const v1::RerankRequest& request);
+
 // The request in messages of RerankStream: documents [0, cuts[0]) with the start, and so on to the
 // last document.  Each message holds only the rows that its documents need.
 std::vector<v1::RerankStreamRequest> Cut(const v1::RerankRequest& request,
