@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 
+#include "tests/testing/breakable_connection.h"
 #include "tests/testing/patience.h"
 #include "tests/testing/raw_call.h"
 #include "tests/testing/requests.h"
@@ -134,11 +135,18 @@ TEST_P(CallLifeTest, Cancelled) {
 }
 
 TEST_P(CallLifeTest, Disconnected) {
+  BreakableConnection connection(server_.address());
+  RawCall call(connection.channel(), method());
+  ASSERT_TRUE(Bring(call));
+  connection.Break();
+  ASSERT_TRUE(Eventually([this] { return server_.server().lanes() == Others(); }));
+  ExpectNothingIsLeft();
+}
+
+TEST_P(CallLifeTest, ItsChannelDestroyed) {
   {
-    auto channel = ConnectTo(server_.address());
-    RawCall call(channel, method());
+    RawCall call(ConnectTo(server_.address()), method());
     ASSERT_TRUE(Bring(call));
-    channel.reset();
   }
   ExpectNothingIsLeft();
 }

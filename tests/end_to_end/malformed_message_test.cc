@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 
 #include "tests/testing/raw_call.h"
@@ -184,6 +185,16 @@ TEST_F(MalformedMessageTest, UnknownMethodsAndServicesAreUnimplemented) {
     ExpectRefused(Exchange(server_.channel(), method, {ToBuffer(request_)}),
                   StatusCode::UNIMPLEMENTED, "");
   }
+}
+
+// Compressed, 64 KB of zeros would be a few bytes: there is no bound to what they might unfold to.
+TEST_F(MalformedMessageTest, CompressedMessagesAreNotTaken) {
+  grpc::ChannelArguments arguments;
+  arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
+  const auto channel =
+      grpc::CreateCustomChannel(server_.address(), grpc::InsecureChannelCredentials(), arguments);
+  ExpectRefused(Exchange(channel, kRerankMethod, {ToBuffer(std::string(1 << 16, '\0'))}),
+                StatusCode::UNIMPLEMENTED, "");
 }
 
 // 4 MB ask for 3e13 multiply-adds: refused before any of them, and before much else is done.
