@@ -20,6 +20,7 @@
 #ifndef MAXSIMD_SERVER_SERVER_H_
 #define MAXSIMD_SERVER_SERVER_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +64,7 @@ class Server {
 
   BatcherCounters counters() const { return batcher_->counters(); }
   Admission::Usage usage() const { return admission_.usage(); }
+  size_t lanes() const { return batcher_->lanes(); }
 
  private:
   Server(const Options& options, std::vector<std::unique_ptr<Scorer>> scorers);

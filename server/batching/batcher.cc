@@ -118,6 +118,11 @@ BatcherCounters Batcher::counters() const {
   return counters_;
 }
 
+size_t Batcher::lanes() const {
+  MutexLock lock(&mutex_);
+  return queue_.lanes();
+}
+
 bool Batcher::TakeLocked(Batch** batch, int* scorer) {
   if (!CanTakeLocked()) return false;
   *batch = queue_.Take(absl::Now());

@@ -14,6 +14,7 @@
 #ifndef MAXSIMD_SERVER_BATCHING_BATCHER_H_
 #define MAXSIMD_SERVER_BATCHING_BATCHER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -66,6 +67,7 @@ class Batcher {
   void ReleaseResults(LaneId lane, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   BatcherCounters counters() const ABSL_LOCKS_EXCLUDED(mutex_);
+  size_t lanes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   Batcher(const BatchLimits& limits, std::vector<Scorer*> scorers,

@@ -103,8 +103,8 @@ void RerankCall::RequestRead() {
   {
     MutexLock lock(&mutex_);
     if (!waits_for_room_) return;
-    wait_ =
-        std::max(wait_.value_or(0), id);  // Another thread's, if it overtook this one, is later.
+    // Room may have come at once, on another thread, and the next wait have begun and been noted.
+    wait_ = std::max(wait_.value_or(0), id);
     give_up = finished_;
   }
   if (give_up) environment_.admission->CancelWait(id);
