@@ -22,7 +22,7 @@ void ExpectOverloaded(const Outcome& outcome, const std::string& word) {
   EXPECT_GE(std::stoi(outcome.pushback), 0);
 }
 
-TEST(AdmissionTest, CallsBeyondMaxPendingCallsAreRefusedUntilOneEnds) {
+TEST(OverloadTest, CallsBeyondMaxPendingCallsAreRefusedUntilOneEnds) {
   Options options = TestOptions();
   options.max_pending_calls = 2;
   TestServer server(options);
@@ -44,7 +44,7 @@ Options RoomForOneMessage() {
   return options;
 }
 
-TEST(AdmissionTest, ACallThatFindsNoRoomIsRefused) {
+TEST(OverloadTest, ACallThatFindsNoRoomIsRefused) {
   TestServer server(RoomForOneMessage());
   RawCall holder(server.channel(), kRerankMethod);  // Sends nothing, but might send the most.
   ASSERT_TRUE(Eventually([&] { return server.server().usage().bytes > 0; }));
@@ -53,7 +53,7 @@ TEST(AdmissionTest, ACallThatFindsNoRoomIsRefused) {
   }
 }
 
-TEST(AdmissionTest, ACallThatWaitsForRoomIsServedOnceThereIsSome) {
+TEST(OverloadTest, ACallThatWaitsForRoomIsServedOnceThereIsSome) {
   TestServer server(RoomForOneMessage());
   std::vector<std::unique_ptr<RawCall>> waiting;
   auto holder = std::make_unique<RawCall>(server.channel(), kRerankMethod);
@@ -72,7 +72,7 @@ TEST(AdmissionTest, ACallThatWaitsForRoomIsServedOnceThereIsSome) {
   EXPECT_TRUE(server.BecomesIdle());
 }
 
-TEST(AdmissionTest, ACallThatLeavesWhileItWaitsHoldsUpNobody) {
+TEST(OverloadTest, ACallThatLeavesWhileItWaitsHoldsUpNobody) {
   TestServer server(RoomForOneMessage());
   auto holder = std::make_unique<RawCall>(server.channel(), kRerankMethod);
   ASSERT_TRUE(Eventually([&] { return server.server().usage().bytes > 0; }));
@@ -89,7 +89,7 @@ TEST(AdmissionTest, ACallThatLeavesWhileItWaitsHoldsUpNobody) {
 }
 
 // A stream that has begun is never refused for want of room: it waits, and flow control with it.
-TEST(AdmissionTest, AStreamInProgressWaitsForRoom) {
+TEST(OverloadTest, AStreamInProgressWaitsForRoom) {
   TestServer server(RoomForOneMessage());
   v1::RerankRequest request = MakeUniformRequest(64, 512, {.dim = 64});  // 4 MiB.
   std::vector<int> cuts;
