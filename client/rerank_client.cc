@@ -161,6 +161,10 @@ class RerankClient::State {
       CallOutcome outcome = attempt(deadline - environment_.now());
       const absl::Status status = ToAbslStatus(outcome.status);
       if (status.ok()) return outcome;
+      if (absl::IsResourceExhausted(status)) {  // The server may have other limits by now.
+        MutexLock lock(&mutex_);
+        limits_.reset();
+      }
       const std::optional<absl::Duration> delay = RetryDelay(
           retry_policy_, attempts, status.code(), outcome.pushback, environment_.chance());
       // A wait that ends after the deadline would only hide why the call fails.

@@ -8,6 +8,12 @@
 
 namespace maxsimd {
 
+namespace {
+
+constexpr absl::Duration kMaxPushback = absl::Minutes(1);
+
+}  // namespace
+
 std::optional<absl::Duration> RetryDelay(const RetryPolicy& policy, int attempts,
                                          absl::StatusCode code,
                                          const std::optional<std::string>& pushback,
@@ -18,7 +24,9 @@ std::optional<absl::Duration> RetryDelay(const RetryPolicy& policy, int attempts
   if (pushback.has_value()) {
     int64_t milliseconds;
     if (!absl::SimpleAtoi(*pushback, &milliseconds) || milliseconds < 0) return std::nullopt;
-    return absl::Milliseconds(milliseconds);
+    const absl::Duration delay = absl::Milliseconds(milliseconds);
+    // Who says to come back in an hour is not overloaded for a moment.
+    return delay <= kMaxPushback ? std::optional(delay) : std::nullopt;
   }
   const absl::Duration backoff =
       policy.initial_backoff * std::pow(policy.multiplier, std::min(attempts - 1, 60));

@@ -12,7 +12,8 @@
 // does not change it.  bfloat16 subnormals may count as 0.
 //
 // Special values: an element of a document's rows that is NaN or infinite, or a score beyond
-// float32, makes that document kNonFinite with score -infinity; length 0 makes it kEmpty with score
+// float32, makes that document kNonFinite with score -infinity (a similarity whose partial sums
+// overflow may do so too); length 0 makes it kEmpty with score
 // -infinity, before anything else is looked at.  Rows that no document covers are never looked at
 // for that (they may be read).  A token of weight 0 contributes exactly 0.
 //

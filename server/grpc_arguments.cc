@@ -16,10 +16,12 @@
 namespace maxsimd {
 namespace {
 
-// What gRPC may hold beside the admitted messages: its own bookkeeping, and what 1,000 connections
-// send before they are admitted.  The quota is the last resort (it resets innocent streams), so it
-// lies above what admission lets in.
-constexpr size_t kQuotaBeyondPending = size_t{1} << 30;
+// What gRPC may hold beside the admitted messages: its own bookkeeping, and what 1,000 streams send
+// before they are admitted (kStreamLookaheadBytes each).  The quota is the last resort, since it
+// resets innocent streams, so it lies above what admission lets in; but it is all that bounds a
+// message whose length prefix claims gigabytes, which gRPC 1.51.1 buffers before any limit is
+// looked at, so it lies no higher.
+constexpr size_t kQuotaBeyondPending = size_t{256} << 20;
 
 // What a stream may send before a read is outstanding: all that a call costs before it is admitted.
 // A read lets the sender go on to the end of its message, so this does not bound the speed of large

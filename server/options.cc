@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -198,6 +199,14 @@ absl::StatusOr<Values> ReadConfigFile(const std::string& path) {
   if (!file || !(text << file.rdbuf())) {
     return absl::UnavailableError(absl::StrCat("config file ", path, " cannot be read"));
   }
+  for (const absl::string_view whole : absl::StrSplit(text.str(), '\n')) {
+    // CLI11 takes a line without '=' for a flag or for nothing.
+    const absl::string_view line = absl::StripAsciiWhitespace(whole);
+    if (!line.empty() && line[0] != '#' && line[0] != ';' && !absl::StrContains(line, '=')) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": '", absl::CHexEscape(line), "' is not 'option = value'"));
+    }
+  }
   Values values;
   try {
     for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(text)) {
@@ -247,6 +256,9 @@ absl::Status CheckTogether(const Options& options) {
     return absl::InvalidArgumentError(absl::StrCat(
         "max-pending-bytes: ", options.max_pending_bytes, " is less than max-message-bytes, ",
         options.max_message_bytes, ": no message could ever be read"));
+  }
+  if (options.backend == "cpu" && !options.devices.empty()) {
+    return absl::InvalidArgumentError("devices: the cpu backend has none");
   }
   return absl::OkStatus();
 }

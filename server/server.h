@@ -89,9 +89,9 @@ class Server {
 
   const std::vector<std::unique_ptr<Scorer>> scorers_;
   Admission admission_;
+  CallEnvironment environment_;
   std::unique_ptr<Batcher> batcher_;
   CallRegistry registry_;
-  CallEnvironment environment_;
   std::unique_ptr<RerankCalls> calls_;
   std::unique_ptr<InfoService> info_;
   std::vector<std::string> addresses_;

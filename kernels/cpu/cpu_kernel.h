@@ -13,7 +13,7 @@
 // has only as many vectors as it needs. Precision: float32 accumulation in chunks of 128 elements,
 // the chunks' sums added in order: at dim 4,096 at most 128 + 31 roundings of 2^-24, which
 // is 9.5e-6 of the sum of magnitudes even if all err the same way. Special values: an infinite or
-// NaN element makes score_rows return false; a similarity that is NaN by overflow is passed over.
+// NaN element makes score_rows return false, and so does a sum that overflows.
 // Threads: all functions are pure.
 //
 // Included by the files that are compiled for one instruction set: no inline function may stand

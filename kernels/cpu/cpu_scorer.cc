@@ -143,7 +143,7 @@ void CpuScorer::ScoreWave(absl::Span<QueryGroup> groups) {
     }
     return;
   }
-  CutWork(groups, 0,
+  CutWork(groups,
           std::max(kMinItemMultiplyAdds, multiply_adds / (pool_.threads() * kItemsPerThread)),
           &items_);
   ReserveParts(groups);

@@ -65,11 +65,12 @@ void ReadPairs(const std::byte* bytes, uint32_t dim, const Shape& shape, float* 
     __m512 high = _mm512_setzero_ps();
     if (elements == kTileElements) {
       low = Reader::Read(bytes, row_poison);
-      high = Reader::Read(bytes + kTileElements, row_poison);
+      high = Reader::Read(bytes + kLanes * FormatBytes(format), row_poison);
     } else {
       low = Reader::ReadTail(bytes, Min(elements, kLanes), row_poison);
       if (elements > kLanes) {
-        high = Reader::ReadTail(bytes + kTileElements, elements - kLanes, row_poison);
+        high =
+            Reader::ReadTail(bytes + kLanes * FormatBytes(format), elements - kLanes, row_poison);
       }
     }
     bytes += kTileElements * FormatBytes(format);
@@ -192,9 +193,10 @@ struct Destination {
   uint32_t first_token;
 };
 
-// Rows in ascending order; small_sums may be null.
+// Rows in ascending order; small_sums may be null.  `overflow` becomes NaN where a sum has
+// overflowed, as in ScoreTile.
 void TakeMaxima(const float* sums, const float* small_sums, uint32_t rows, uint32_t vectors,
-                const Destination& to) {
+                const Destination& to, __m512& overflow) {
   for (uint32_t v = 0; v < vectors; ++v) {
     __m512 maximum = _mm512_load_ps(to.maxima + v * kLanes);
     __m512i tokens = _mm512_setzero_si512();
@@ -203,6 +205,7 @@ void TakeMaxima(const float* sums, const float* small_sums, uint32_t rows, uint3
       const size_t at = (size_t{row} * vectors + v) * kLanes;
       __m512 sum = _mm512_load_ps(sums + at);
       if (small_sums != nullptr) sum = _mm512_add_ps(sum, _mm512_load_ps(small_sums + at));
+      overflow = Avx512::MulAdd(sum, Avx512::Zero(), overflow);
       if (to.matches == nullptr) {
         maximum = Avx512::Max(sum, maximum);
       } else {
@@ -215,17 +218,17 @@ void TakeMaxima(const float* sums, const float* small_sums, uint32_t rows, uint3
 }
 
 template <Format format>
-void ScoreBlock(Product product, float* sums, Destination to) {
+void ScoreBlock(Product product, float* sums, Destination to, __m512& overflow) {
   const uint32_t rows = product.rows_count;
   const uint32_t vectors = product.vectors;
   if constexpr (PartsOf(format) == 1) {
     MultiplyBfloat16(product, sums);
-    TakeMaxima(sums, nullptr, rows, vectors, to);
+    TakeMaxima(sums, nullptr, rows, vectors, to, overflow);
   } else {
     float* const small_sums = sums + kTileRows * kPanelVectors * kLanes;
     for (uint32_t row = 0; row < rows; row += kTileRows) {
       MultiplyFloat16(product, sums, small_sums);
-      TakeMaxima(sums, small_sums, Min(rows - row, kTileRows), vectors, to);
+      TakeMaxima(sums, small_sums, Min(rows - row, kTileRows), vectors, to, overflow);
       product.rows += kTileRows * product.row_bytes / sizeof(float);
       to.first_token += kTileRows;
     }
@@ -247,6 +250,7 @@ bool ScoreTiles(const ScoreTask& task) {
   float* const sums = task.scratch + size_t{parts} * kBlockRows * shape.row_stride;
   ConfigureTiles();
   bool is_finite = true;
+  __m512 overflow = Avx512::Zero();
   for (uint32_t row = 0; row < task.row_count; row += kBlockRows) {
     const uint32_t rows = Min(task.row_count - row, kBlockRows);
     const std::byte* const first = task.rows + row * task.row_pitch_bytes;
@@ -277,12 +281,12 @@ bool ScoreTiles(const ScoreTask& task) {
           .matches = task.matches == nullptr ? nullptr : task.matches + q,
           .first_token = task.first_token + row,
       };
-      ScoreBlock<format>(product, sums, to);
+      ScoreBlock<format>(product, sums, to, overflow);
       panel += size_t{parts} * shape.units * kPanelVectors * kLanes;
     }
   }
   _tile_release();
-  return is_finite;
+  return is_finite && !Avx512::AnyNan(overflow);
 }
 
 // [panels][parts][units][vectors * lanes].

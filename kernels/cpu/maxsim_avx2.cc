@@ -39,12 +39,14 @@ struct Avx2 {
         _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(tokens), token_x8, is_larger));
   }
 
+  static bool AnyNan(Float value) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(value, value, _CMP_UNORD_Q)) != 0;
+  }
+
   // 0 times a finite value is 0, times anything else NaN.
   static Poison Clean() { return _mm256_setzero_ps(); }
   static Poison Merge(Poison a, Poison b) { return _mm256_add_ps(a, b); }
-  static bool IsPoisoned(Poison poison) {
-    return _mm256_movemask_ps(_mm256_cmp_ps(poison, poison, _CMP_UNORD_Q)) != 0;
-  }
+  static bool IsPoisoned(Poison poison) { return AnyNan(poison); }
 
   template <Format format>
   struct Reader {

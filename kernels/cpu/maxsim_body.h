@@ -10,7 +10,7 @@
 //   kBlockRows                rows widened at a time, a multiple of kRows
 //   kElementsPerUnit          1, or 2 where a lane multiplies pairs
 //   Float, Index, Poison      a vector of float32, of uint32, and a record of non-finite elements
-//   Zero Load Store Broadcast Add MulAdd Max MaxWithToken Clean Merge IsPoisoned
+//   Zero Load Store Broadcast Add MulAdd Max MaxWithToken AnyNan Clean Merge IsPoisoned
 //   Reader<format>::Read(bytes, poison)              kLanes units
 //   Reader<format>::ReadTail(bytes, elements, poison) as many, 0 after `elements` elements
 //
@@ -126,7 +126,7 @@ struct Tile {
 // kVectors x kRows sums over one chunk; then on to the totals, or with the last chunk to the
 // maxima.
 template <class Isa, int kVectors, int kRows>
-void ScoreTile(const Tile& tile, Prefetch& prefetch) {
+void ScoreTile(const Tile& tile, Prefetch& prefetch, typename Isa::Float& overflow) {
   using L = Layout<Isa>;
   constexpr int kTokens = kVectors * Isa::kLanes;
   typename Isa::Float sums[kRows][kVectors];
@@ -172,6 +172,15 @@ void ScoreTile(const Tile& tile, Prefetch& prefetch) {
     }
     return;
   }
+  // A sum that is infinite or NaN although all elements are finite has overflowed somewhere: what
+  // it would have been is unknown, and so is whether it is the largest.
+  typename Isa::Float watched = overflow;
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) watched = Isa::MulAdd(sums[r][v], Isa::Zero(), watched);
+  }
+  overflow = watched;
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
     typename Isa::Float maximum = Isa::Load(tile.maxima + v * Isa::kLanes);
@@ -192,15 +201,19 @@ void ScoreTile(const Tile& tile, Prefetch& prefetch) {
 
 // From run-time sizes to a register block; full blocks are found first.
 template <class Isa, int kVectors = Isa::kVectors, int kRows = Isa::kRows>
-void ScoreTileOf(uint32_t vectors, uint32_t rows, const Tile& tile, Prefetch& prefetch) {
+void ScoreTileOf(uint32_t vectors, uint32_t rows, const Tile& tile, Prefetch& prefetch,
+                 typename Isa::Float& overflow) {
   if constexpr (kVectors > 1) {
-    if (vectors < kVectors)
-      return ScoreTileOf<Isa, kVectors - 1, kRows>(vectors, rows, tile, prefetch);
+    if (vectors < kVectors) {
+      return ScoreTileOf<Isa, kVectors - 1, kRows>(vectors, rows, tile, prefetch, overflow);
+    }
   }
   if constexpr (kRows > 1) {
-    if (rows < kRows) return ScoreTileOf<Isa, kVectors, kRows - 1>(vectors, rows, tile, prefetch);
+    if (rows < kRows) {
+      return ScoreTileOf<Isa, kVectors, kRows - 1>(vectors, rows, tile, prefetch, overflow);
+    }
   }
-  ScoreTile<Isa, kVectors, kRows>(tile, prefetch);
+  ScoreTile<Isa, kVectors, kRows>(tile, prefetch, overflow);
 }
 
 // Rows of one block as tiles of nearly equal size: 13 rows are 7 and 6, not 12 and 1, whose one row
@@ -215,7 +228,7 @@ struct Block {
 template <class Isa>
 void ScorePanel(const ScoreTask& task, const float* panel, uint32_t vectors, const Block& block,
                 uint32_t block_first_row, uint32_t first_query_token, const float* scratch,
-                float* totals, Prefetch prefetch) {
+                float* totals, Prefetch prefetch, typename Isa::Float& overflow) {
   using L = Layout<Isa>;
   const uint32_t units = CeilDiv(task.dim, Isa::kElementsPerUnit);
   for (uint32_t unit = 0; unit < units; unit += L::kChunkUnits) {
@@ -232,7 +245,7 @@ void ScorePanel(const ScoreTask& task, const float* panel, uint32_t vectors, con
       tile.rows = scratch + unit / L::kChunkUnits * L::kChunkStride + row * L::kRowStride;
       tile.totals = totals + row * vectors * Isa::kLanes;
       tile.first_token = task.first_token + block_first_row + row;
-      ScoreTileOf<Isa>(vectors, rows, tile, prefetch);
+      ScoreTileOf<Isa>(vectors, rows, tile, prefetch, overflow);
       row += rows;
     }
   }
@@ -246,6 +259,7 @@ bool ScoreRows(const ScoreTask& task) {
   float* const totals = scratch + CeilDiv(units, L::kChunkUnits) * L::kChunkStride;
   uint32_t tiles_left = CeilDiv(task.row_count, Isa::kRows);
   uint32_t row = 0;
+  typename Isa::Float overflow = Isa::Zero();  // NaN once a sum has overflowed.
   while (row < task.row_count) {
     Block block;
     block.tiles = Min(tiles_left, Isa::kBlockRows / Isa::kRows);
@@ -266,14 +280,14 @@ bool ScoreRows(const ScoreTask& task) {
     const float* panel = task.packed_query;
     for (uint32_t q = 0; q < task.query_tokens; q += L::kPanelTokens) {
       const uint32_t vectors = CeilDiv(Min(task.query_tokens - q, L::kPanelTokens), Isa::kLanes);
-      ScorePanel<Isa>(task, panel, vectors, block, row, q, scratch, totals, prefetch);
+      ScorePanel<Isa>(task, panel, vectors, block, row, q, scratch, totals, prefetch, overflow);
       prefetch.step_bytes = 0;  // The first panel has brought all of it.
       panel += size_t{units} * L::kPanelTokens;
     }
     row += block.rows;
     tiles_left -= block.tiles;
   }
-  return true;
+  return !Isa::AnyNan(overflow);
 }
 
 template <class Isa, Format format>

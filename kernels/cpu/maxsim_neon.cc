@@ -35,10 +35,12 @@ struct Neon {
     tokens = vbslq_u32(is_larger, vdupq_n_u32(token), tokens);
   }
 
+  static bool AnyNan(Float value) { return vminvq_u32(vceqq_f32(value, value)) == 0; }
+
   // 0 times a finite value is 0, times anything else NaN.
   static Poison Clean() { return vdupq_n_f32(0); }
   static Poison Merge(Poison a, Poison b) { return vaddq_f32(a, b); }
-  static bool IsPoisoned(Poison poison) { return vminvq_u32(vceqq_f32(poison, poison)) == 0; }
+  static bool IsPoisoned(Poison poison) { return AnyNan(poison); }
 
   template <Format format>
   struct Reader {

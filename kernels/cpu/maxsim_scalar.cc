@@ -45,10 +45,12 @@ struct Scalar {
     tokens = token;
   }
 
+  static bool AnyNan(Float value) { return value != value; }
+
   // 0 times a finite value is 0, times anything else NaN.
   static Poison Clean() { return 0; }
   static Poison Merge(Poison a, Poison b) { return a + b; }
-  static bool IsPoisoned(Poison poison) { return poison != poison; }
+  static bool IsPoisoned(Poison poison) { return AnyNan(poison); }
 
   template <Format format>
   struct Reader {

@@ -36,12 +36,12 @@ struct Avx512 {
     tokens = _mm512_mask_set1_epi32(tokens, is_larger, static_cast<int>(token));
   }
 
+  static bool AnyNan(Float value) { return _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q) != 0; }
+
   // 0 times a finite value is 0, times anything else NaN.
   static Poison Clean() { return _mm512_setzero_ps(); }
   static Poison Merge(Poison a, Poison b) { return _mm512_add_ps(a, b); }
-  static bool IsPoisoned(Poison poison) {
-    return _mm512_cmp_ps_mask(poison, poison, _CMP_UNORD_Q) != 0;
-  }
+  static bool IsPoisoned(Poison poison) { return AnyNan(poison); }
 
   template <Format format>
   struct Reader {

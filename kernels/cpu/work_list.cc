@@ -57,11 +57,11 @@ double MultiplyAdds(const QueryGroup& group) {
   return tokens * group.query.tokens * group.query.dim;
 }
 
-void CutWork(absl::Span<const QueryGroup> groups, size_t first_group, double multiply_adds_per_item,
+void CutWork(absl::Span<const QueryGroup> groups, double multiply_adds_per_item,
              std::vector<WorkItem>* items) {
   items->clear();
   for (size_t g = 0; g < groups.size(); ++g) {
-    CutGroup(groups[g], first_group + g, multiply_adds_per_item, items);
+    CutGroup(groups[g], g, multiply_adds_per_item, items);
   }
 }
 

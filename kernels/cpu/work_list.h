@@ -28,9 +28,9 @@ struct WorkItem {
 // sum(lengths) * query_tokens * dim.
 double MultiplyAdds(const QueryGroup& group);
 
-// Items of the groups [first_group, first_group + groups.size()), in the order of documents and
-// rows; a document's parts stand together.  Clears `items` first.
-void CutWork(absl::Span<const QueryGroup> groups, size_t first_group, double multiply_adds_per_item,
+// Items of the groups, in the order of documents and rows; a document's parts stand together.
+// Clears `items` first.
+void CutWork(absl::Span<const QueryGroup> groups, double multiply_adds_per_item,
              std::vector<WorkItem>* items);
 
 }  // namespace maxsimd

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 
+#include "kernels/element_conversion.h"
 #include "kernels/status_macros.h"
 #include "server/codec/field_numbers.h"
 #include "server/codec/units.h"
@@ -62,30 +62,6 @@ absl::StatusOr<uint64_t> CountRows(absl::string_view path, const RawMatrix& raw,
                  " bytes (", raw.dim, " x ", ElementTypeName(type), ")");
 }
 
-// NaN and infinity have all bits of the exponent set.
-template <typename Bits, Bits kExponent>
-bool AllFinite(absl::Span<const std::byte> data) {
-  bool finite = true;  // Without an early exit the loop is vectorised.
-  for (size_t at = 0; at < data.size(); at += sizeof(Bits)) {
-    Bits bits;
-    std::memcpy(&bits, data.data() + at, sizeof(bits));
-    finite &= (bits & kExponent) != kExponent;
-  }
-  return finite;
-}
-
-bool AllFinite(ElementType type, absl::Span<const std::byte> data) {
-  switch (type) {
-    case ElementType::kFloat32:
-      return AllFinite<uint32_t, 0x7F800000>(data);
-    case ElementType::kFloat16:
-      return AllFinite<uint16_t, 0x7C00>(data);
-    case ElementType::kBfloat16:
-      return AllFinite<uint16_t, 0x7F80>(data);
-  }
-  return false;
-}
-
 absl::Status ReadQueryTokens(const RawMatrix& raw, const MessageView& message, const Limits& limits,
                              Query* query) {
   RETURN_IF_ERROR(CheckPresent("query.tokens", raw));
@@ -99,7 +75,8 @@ absl::Status ReadQueryTokens(const RawMatrix& raw, const MessageView& message, c
   query->tokens = static_cast<uint32_t>(tokens);
   query->data.resize(raw.data_size);
   message.Copy(raw.data_offset, raw.data_size, query->data.data());
-  if (!AllFinite(query->element_type, query->data)) {
+  if (!AllFinite(query->element_type, query->data.data(),
+                 query->data.size() / ElementBytes(query->element_type))) {
     return Invalid("query.tokens.data: holds a NaN or an infinity");
   }
   return absl::OkStatus();

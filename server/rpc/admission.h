@@ -6,8 +6,13 @@
 // message has been decoded: while more than the budget of them wait to be scored, no further read
 // is granted.
 //
-// So the bytes held stay under max_bytes, with two exceptions, each bounded: a message longer than
-// its limit is buffered by gRPC before it can be refused, and Hold never waits.
+// What is held for the length of a call (its query, the results that top_k holds) is refused rather
+// than waited for: it ends only with the call, and the call only with its next read.  For the same
+// reason one read is granted even beside a budget full of such holds, if no other is outstanding:
+// somebody always gets on.
+//
+// So the bytes held stay under max_bytes and one message, but for two bounded exceptions: a message
+// longer than its limit is buffered by gRPC before it can be refused, and HoldNow never waits.
 //
 // Threads: thread-safe.  A grant is called without the lock held, on the thread that released the
 // room; it must not block.
@@ -43,8 +48,8 @@ class Admission {
     Hold& operator=(Hold&& other) noexcept;
     ~Hold() { Reset(); }
 
-    // Gives the difference back, or holds more without waiting.
-    void Resize(uint64_t bytes);
+    // Gives the surplus back.
+    void Shrink(uint64_t bytes);
     void Reset();
     uint64_t bytes() const { return bytes_; }
 
@@ -56,6 +61,7 @@ class Admission {
     Admission* admission_ = nullptr;
     uint64_t bytes_ = 0;
     uint64_t multiply_adds_ = 0;
+    bool lasting_ = false;  // Until the call's end.
   };
 
   using Grant = std::function<void(Hold)>;
@@ -84,7 +90,14 @@ class Admission {
   // Holds what exists already: never waits, and may exceed the budget until it is released.
   Hold HoldNow(uint64_t bytes, uint64_t multiply_adds) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Makes `hold` one of `bytes` for the length of a call; false, and unchanged, if those of all
+  // calls would then exceed the budget.  Only ever grows a hold, which grants nobody room, so that
+  // it may be called under a call's lock.
+  bool TryHoldLasting(Hold& hold, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+
   Usage usage() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  bool HasWaiters() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Waiter {
@@ -94,12 +107,16 @@ class Admission {
   };
 
   bool HasRoom(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Change(int64_t bytes, int64_t multiply_adds) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The waiters at the front that there is room for, whose room is now held.
+  std::list<Waiter> TakeGrantable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CallGrants(std::list<Waiter> granted) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Release(uint64_t bytes, uint64_t multiply_adds, bool lasting) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const AdmissionLimits limits_;
   mutable Mutex mutex_;
   size_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Beside the lasting ones.
+  uint64_t lasting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t multiply_adds_ ABSL_GUARDED_BY(mutex_) = 0;
   WaitId next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   std::list<Waiter> waiting_ ABSL_GUARDED_BY(mutex_);  // First come, first served.

@@ -44,6 +44,7 @@ class CallProgress {
   void OnSent(size_t bytes) { unsent_bytes_ -= bytes; }
 
   bool reading() const { return reading_; }
+  bool owes_results() const { return documents_done_ != documents_received_ || unsent_bytes_ > 0; }
   bool started() const { return started_; }
   uint64_t documents_received() const { return documents_received_; }
   bool complete() const {

@@ -17,10 +17,17 @@ CallRegistry::~CallRegistry() {
   thread_.join();
 }
 
-void CallRegistry::Add(const std::shared_ptr<RerankCall>& call) {
+bool CallRegistry::Add(const std::shared_ptr<RerankCall>& call) {
   MutexLock lock(&mutex_);
+  if (refusing_) return false;
   calls_.emplace(call.get(), call);
   if (calls_.size() == 1) changed_.NotifyAll();
+  return true;
+}
+
+void CallRegistry::RefuseNewCalls() {
+  MutexLock lock(&mutex_);
+  refusing_ = true;
 }
 
 void CallRegistry::Remove(RerankCall* call) {

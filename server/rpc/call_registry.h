@@ -7,7 +7,6 @@
 #ifndef MAXSIMD_SERVER_RPC_CALL_REGISTRY_H_
 #define MAXSIMD_SERVER_RPC_CALL_REGISTRY_H_
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <thread>
@@ -30,12 +29,11 @@ class CallRegistry {
   explicit CallRegistry(absl::Duration tick);
   ~CallRegistry();
 
-  void Add(const std::shared_ptr<RerankCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
+  // False, and not added, once new calls are refused.
+  bool Add(const std::shared_ptr<RerankCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(RerankCall* call) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // From now on new calls end UNAVAILABLE.
-  void RefuseNewCalls() { refusing_ = true; }
-  bool refusing() const { return refusing_; }
+  void RefuseNewCalls() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether every call had ended by `deadline`.
   bool WaitUntilEmpty(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -48,10 +46,10 @@ class CallRegistry {
   std::vector<std::shared_ptr<RerankCall>> All() ABSL_LOCKS_EXCLUDED(mutex_);
   void Run(absl::Duration tick) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::atomic<bool> refusing_{false};
   mutable Mutex mutex_;
   CondVar changed_;
   std::unordered_map<RerankCall*, std::weak_ptr<RerankCall>> calls_ ABSL_GUARDED_BY(mutex_);
+  bool refusing_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

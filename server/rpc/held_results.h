@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "server/codec/request.h"
+#include "server/rpc/top_k.h"
 
 namespace maxsimd {
 
@@ -23,16 +24,19 @@ class HeldResults {
 
   void Add(const Query& query, const DocumentChunk& documents) {
     for (const uint32_t document : documents.order) {
-      scored_.Add(ResultBytes(query, documents.ids[document]));
+      scored_.Add(kOverhead + ResultBytes(query, documents.ids[document]));
     }
     for (const uint32_t document : documents.empty) {
-      empty_.Add(EmptyResultBytes(documents.ids[document]));
+      empty_.Add(kOverhead + EmptyResultBytes(documents.ids[document]));
     }
   }
 
   uint64_t bytes() const { return scored_.Bytes(k_) + empty_.Bytes(k_); }
 
  private:
+  // What TopK holds beside score, id and matches, in a vector that doubles as it grows.
+  static constexpr size_t kOverhead = 2 * sizeof(TopK::Result);
+
   struct Kind {
     uint64_t count = 0;
     uint64_t largest = 0;

@@ -23,6 +23,23 @@ constexpr char kPushbackNever[] = "-1";
 // When an overloaded server should be asked again: a few full batches later.
 constexpr char kPushbackLater[] = "100";
 
+// Marks a RESOURCE_EXHAUSTED that time cures, beside those of a limit, which it doesn't.
+constexpr char kOverload[] = "maxsimd/overload";
+
+absl::Status Overloaded(absl::string_view why) {
+  absl::Status status = absl::ResourceExhaustedError(absl::StrCat("overloaded: ", why));
+  status.SetPayload(kOverload, absl::Cord());
+  return status;
+}
+
+bool IsOverload(const absl::Status& status) {
+  return status.GetPayload(kOverload).has_value();
+}
+
+absl::Status NoLastingRoom() {
+  return Overloaded("queries and results held for top_k take all of max_pending_bytes");
+}
+
 grpc::ByteBuffer ToByteBuffer(std::string message) {
   auto* const owned = new std::string(std::move(message));
   const grpc::Slice slice(
@@ -34,6 +51,9 @@ grpc::ByteBuffer ToByteBuffer(std::string message) {
 }  // namespace
 
 struct RerankCall::Message {
+  // Frees the memory, last: its destructor enters gRPC properly.  A slice's doesn't (1.51.1), and
+  // one that frees memory on a thread of ours while the resource quota is tight crashes there.
+  grpc::ByteBuffer buffer;
   std::vector<grpc::Slice> slices;
   size_t size_bytes = 0;
   Admission::Hold room;
@@ -53,8 +73,11 @@ RerankCall* RerankCall::Start(const CallEnvironment& environment,
                               grpc::GenericCallbackServerContext* context, Method method) {
   auto call = std::make_shared<RerankCall>(environment, context, method);
   call->self_ = call;
-  environment.registry->Add(call);
-  call->Begin();
+  if (environment.registry->Add(call)) {
+    call->Begin();
+  } else {
+    call->End(absl::UnavailableError("the server is draining"));
+  }
   return call.get();
 }
 
@@ -67,16 +90,13 @@ RerankCall::RerankCall(const CallEnvironment& environment,
       progress_(method == Method::kRerank) {}
 
 void RerankCall::Begin() {
-  if (environment_.registry->refusing()) {
-    return End(absl::UnavailableError("the server is draining"), Retry::kUnsaid);
-  }
   if (!environment_.admission->EnterCall()) {
-    return End(absl::ResourceExhaustedError("overloaded: max_pending_calls are in progress"),
-               Retry::kLater);
+    return End(Overloaded("max_pending_calls are in progress"));
   }
   {
     MutexLock lock(&mutex_);
     entered_ = true;
+    if (finished_) return;  // Aborted meanwhile.
     lane_ = environment_.batcher->AddLane();
   }
   RequestRead();
@@ -128,16 +148,19 @@ void RerankCall::OnReadDone(bool ok) {
     message->received = absl::Now();
     summary_.receive += message->received - read_since_;
     message->room = std::move(read_room_);
-    if (finished_) return;
+    if (finished_) {
+      read_buffer_.Clear();
+      return;
+    }
   }
   if (!ok) return OnHalfClose();
-  if (!read_buffer_.Valid() || !read_buffer_.Dump(&message->slices).ok()) {
-    return End(absl::ResourceExhaustedError("the message was reset while it was received"),
-               Retry::kLater);
-  }
-  message->size_bytes = read_buffer_.Length();
+  message->buffer.Swap(&read_buffer_);
   read_buffer_.Clear();
-  message->room.Resize(message->size_bytes);
+  if (!message->buffer.Valid() || !message->buffer.Dump(&message->slices).ok()) {
+    return End(Overloaded("the message was reset while it was received"));
+  }
+  message->size_bytes = message->buffer.Length();
+  message->room.Shrink(message->size_bytes);
   OnMessage(std::move(message));
 }
 
@@ -155,15 +178,14 @@ void RerankCall::OnHalfClose() {
   if (started) return;
   End(absl::InvalidArgumentError(method_ == Method::kRerank
                                      ? "request: the call ended without a message"
-                                     : "start: the stream ended without a message"),
-      Retry::kUnsaid);
+                                     : "start: the stream ended without a message"));
 }
 
 void RerankCall::OnMessage(std::shared_ptr<Message> message) {
   auto work = std::make_shared<Work>();
   work->message = message->view();
   if (const absl::Status status = Decode(work->message, work->chunk); !status.ok()) {
-    return End(status, absl::IsResourceExhausted(status) ? Retry::kNever : Retry::kUnsaid);
+    return End(status);
   }
   // What the decoded documents take is held until they are scored, the message until it is copied.
   auto held = std::make_shared<Admission::Hold>(
@@ -182,7 +204,7 @@ void RerankCall::OnMessage(std::shared_ptr<Message> message) {
     MutexLock lock(&mutex_);
     if (finished_) return;
     accepted = Accept(work->chunk, work->first_index);
-    ended = accepted.ok() ? WriteLocked() : FinishLocked(accepted, Retry::kNever);
+    ended = accepted.ok() ? WriteLocked() : FinishLocked(accepted);
     lane = *lane_;
   }
   if (ended) return LetGo();
@@ -201,13 +223,16 @@ absl::Status RerankCall::Decode(const MessageView& view, DocumentChunk& document
                    method_ == Method::kRerank
                        ? DecodeRerank(view, limits, environment_.unit_limits)
                        : DecodeStreamStart(view, limits, environment_.unit_limits));
+  Admission::Hold room;
+  const size_t query_bytes = start.query->data.size() + start.query->weights.size() * sizeof(float);
+  if (!environment_.admission->TryHoldLasting(room, query_bytes)) return NoLastingRoom();
   query_ = std::move(start.query);
   documents = std::move(start.documents);
   MutexLock lock(&mutex_);
+  query_room_ = std::move(room);
   if (start.top_k > 0) {
     top_k_.emplace(start.top_k);
     held_results_.emplace(start.top_k);
-    held_room_ = environment_.admission->HoldNow(0, 0);
   }
   return absl::OkStatus();
 }
@@ -240,7 +265,9 @@ absl::Status RerankCall::HoldResults(const DocumentChunk& documents) {
           absl::StrCat("max_held_result_bytes: the results held for top_k may take ",
                        held_results_->bytes(), ", which exceeds ", limit));
     }
-    held_room_.Resize(held_results_->bytes());  // Never less than before, so that none is granted.
+    if (!environment_.admission->TryHoldLasting(held_room_, held_results_->bytes())) {
+      return NoLastingRoom();
+    }
     return absl::OkStatus();
   }
   size_t bytes = 0;
@@ -322,6 +349,8 @@ bool RerankCall::WriteLocked() {
   if (progress_.complete() && !end_encoded_) EncodeEnd();
   if (outgoing_.empty()) {
     for (std::string& message : encoder_.Take()) outgoing_.push_back(std::move(message));
+    writing_rooms_ = std::exchange(unsent_rooms_, {});
+    writing_lane_bytes_ = std::exchange(unsent_lane_bytes_, 0);
   }
   if (outgoing_.empty()) return false;
   write_buffer_ = ToByteBuffer(std::move(outgoing_.front()));
@@ -342,7 +371,7 @@ void RerankCall::EncodeEnd() {
   end_encoded_ = true;
   if (top_k_.has_value()) {
     for (const TopK::Result& result : top_k_->Take()) {
-      encoder_.Add(result.index, result.score, result.id, result.matches);
+      encoder_.Add(result.index, result.score, result.id(), result.matches());
     }
   }
   summary_.total = std::max(last_score_at_, started_at_) - started_at_;
@@ -359,10 +388,11 @@ void RerankCall::OnWriteDone(bool ok) {
     writing_ = false;
     if (finished_ || !ok) return;  // A write fails only when the call is cancelled.
     lane = lane_;
-    if (outgoing_.empty() && encoder_.empty()) {
-      sent = std::exchange(unsent_rooms_, {});
+    idle_since_ = absl::Now();
+    if (outgoing_.empty()) {
+      sent = std::exchange(writing_rooms_, {});
       for (const Admission::Hold& room : sent) progress_.OnSent(room.bytes());
-      lane_bytes = std::exchange(unsent_lane_bytes_, 0);
+      lane_bytes = std::exchange(writing_lane_bytes_, 0);
     }
     ended = WriteLocked();
   }
@@ -374,22 +404,21 @@ void RerankCall::OnWriteDone(bool ok) {
 // ---------------------------------------------------------------------------------------------
 // The end
 
-void RerankCall::End(const absl::Status& status, Retry retry) {
+void RerankCall::End(const absl::Status& status) {
   bool ended = false;
   {
     MutexLock lock(&mutex_);
-    ended = FinishLocked(status, retry);
+    ended = FinishLocked(status);
   }
   if (ended) LetGo();
 }
 
-bool RerankCall::FinishLocked(const absl::Status& status, Retry retry) {
+bool RerankCall::FinishLocked(const absl::Status& status) {
   if (finished_) return false;
   finished_ = true;
   finished_at_ = absl::Now();
-  if (retry != Retry::kUnsaid) {
-    context_->AddTrailingMetadata(kPushback,
-                                  retry == Retry::kNever ? kPushbackNever : kPushbackLater);
+  if (absl::IsResourceExhausted(status)) {
+    context_->AddTrailingMetadata(kPushback, IsOverload(status) ? kPushbackLater : kPushbackNever);
   }
   spdlog::debug("{} ended: {}", context_->method(), status.ToString());
   Finish(ToGrpcStatus(status));
@@ -397,14 +426,25 @@ bool RerankCall::FinishLocked(const absl::Status& status, Retry retry) {
 }
 
 void RerankCall::LetGo() {
-  std::deque<Admission::Hold> unsent;
-  Admission::Hold held;
+  // Memory and its accounting go together, and without the lock: giving room back grants it.
+  struct {
+    std::deque<Admission::Hold> unsent, writing;
+    Admission::Hold query, held;
+    std::deque<std::string> outgoing;
+    std::vector<std::string> encoded;
+    std::optional<TopK> top_k;
+  } freed;
   std::optional<Admission::WaitId> wait;
   std::optional<Batcher::LaneId> lane;
   {
     MutexLock lock(&mutex_);
-    unsent = std::exchange(unsent_rooms_, {});
-    held = std::move(held_room_);
+    freed.unsent = std::exchange(unsent_rooms_, {});
+    freed.writing = std::exchange(writing_rooms_, {});
+    freed.query = std::move(query_room_);
+    freed.held = std::move(held_room_);
+    freed.outgoing = std::exchange(outgoing_, {});
+    freed.encoded = encoder_.Take();
+    top_k_.swap(freed.top_k);
     wait = wait_;
     lane = lane_;
   }
@@ -413,44 +453,67 @@ void RerankCall::LetGo() {
 }
 
 void RerankCall::Abort(const absl::Status& status) {
-  End(status, Retry::kUnsaid);
+  End(status);
+}
+
+void RerankCall::OnFailed(const absl::Status& status) {
+  if (absl::IsResourceExhausted(status)) return End(Overloaded(status.message()));
+  if (absl::IsInvalidArgument(status)) {  // What a caller may get wrong was refused long before.
+    spdlog::error("{}: the backend refused a batch: {}", context_->method(), status.ToString());
+    return End(absl::InternalError(status.message()));
+  }
+  Abort(status);
 }
 
 void RerankCall::OnCancel() {
   const bool late = absl::FromChrono(context_->deadline()) <= absl::Now();
   End(late ? absl::DeadlineExceededError("the call's deadline has passed")
-           : absl::CancelledError("the client cancelled the call or is gone"),
-      Retry::kUnsaid);
+           : absl::CancelledError("the client cancelled the call or is gone"));
 }
 
 void RerankCall::OnTick(absl::Time now) {
-  const absl::Duration idle = environment_.stream_idle_timeout;
+  const bool contended = environment_.admission->HasWaiters();
   bool ended = false;
   {
     MutexLock lock(&mutex_);
     if (done_) return;
     if (finished_) {
       // The end waits behind a message that the client doesn't read.
-      if (now - finished_at_ > idle) context_->TryCancel();
-    } else if (writing_ && now - write_since_ > idle) {
-      ended = FinishLocked(
-          absl::DeadlineExceededError(absl::StrCat("stream_idle_timeout: no result was read for ",
-                                                   absl::FormatDuration(idle))),
-          Retry::kUnsaid);
-    } else if (waits_for_room_ && !progress_.started() &&
-               now - read_since_ > environment_.max_admission_wait) {
-      ended = FinishLocked(
-          absl::ResourceExhaustedError("overloaded: no room for the call's first message within "
-                                       "max_pending_bytes"),
-          Retry::kLater);
-    } else if (progress_.reading() && !waits_for_room_ && now - read_since_ > idle) {
-      ended = FinishLocked(
-          absl::DeadlineExceededError(absl::StrCat(
-              "stream_idle_timeout: no message arrived whole for ", absl::FormatDuration(idle))),
-          Retry::kUnsaid);
+      if (now - finished_at_ > environment_.stream_idle_timeout) context_->TryCancel();
+      return;
     }
+    const absl::Status status = StandsStill(now, contended);
+    if (!status.ok()) ended = FinishLocked(status);
   }
   if (ended) LetGo();
+}
+
+absl::Status RerankCall::StandsStill(absl::Time now, bool contended) const {
+  const absl::Duration idle = environment_.stream_idle_timeout;
+  if (writing_ && now - write_since_ > idle) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("stream_idle_timeout: no result was read for ", absl::FormatDuration(idle)));
+  }
+  if (waits_for_room_) {
+    // A stream in progress may wait longer: its documents would have to be sent again.
+    const absl::Duration longest = progress_.started() ? idle : environment_.max_admission_wait;
+    if (now - read_since_ <= longest) return absl::OkStatus();
+    return Overloaded(absl::StrCat("no room for the next message within max_pending_bytes for ",
+                                   absl::FormatDuration(longest)));
+  }
+  // A client that waits for its scores is not idle.
+  if (!progress_.reading() || progress_.owes_results()) return absl::OkStatus();
+  const absl::Duration silent = now - std::max(read_since_, idle_since_);
+  if (silent > idle) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "stream_idle_timeout: no message arrived whole for ", absl::FormatDuration(idle)));
+  }
+  if (contended && silent > environment_.max_silence_while_contended) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("overloaded: no message arrived whole for ", absl::FormatDuration(silent),
+                     " while others waited for the room that is reserved for it"));
+  }
+  return absl::OkStatus();
 }
 
 void RerankCall::OnDone() {

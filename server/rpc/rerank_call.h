@@ -9,8 +9,9 @@
 // (encode, write) -> Finish, exactly once on every path -> OnDone.  It owns itself until OnDone;
 // queued work and batches share it, and find it `gone` once it has finished.
 //
-// Threads: gRPC's, the batcher's and the registry's; all state is behind one lock, which is never
-// held while the batcher or the admission is called (both call back).
+// Threads: gRPC's, the batcher's and the registry's; all state is behind one lock.  Lock order: the
+// call's, then the batcher's or the admission's.  Those call back without their locks, but what may
+// make them call back (submitting work, reserving or giving back room) is done without the call's.
 #ifndef MAXSIMD_SERVER_RPC_RERANK_CALL_H_
 #define MAXSIMD_SERVER_RPC_RERANK_CALL_H_
 
@@ -50,6 +51,9 @@ struct CallEnvironment {
   absl::Duration stream_idle_timeout = absl::Seconds(60);
   // How long a new call may wait for room before it is refused.
   absl::Duration max_admission_wait = absl::Seconds(1);
+  // How long a read's room may stay reserved for a client that sends nothing while others wait for
+  // room; without this a few silent calls could hold the whole budget for stream_idle_timeout.
+  absl::Duration max_silence_while_contended = absl::Seconds(5);
 
   Batcher* batcher = nullptr;
   Admission* admission = nullptr;
@@ -86,18 +90,19 @@ class RerankCall final : public grpc::ServerGenericBidiReactor,
   void OnScored(absl::Span<const ScoredDocuments> scored, const BatchTimings& timings) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   void OnCopied() override ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnFailed(const absl::Status& status) override { Abort(status); }
+  void OnFailed(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // A message and the room it takes.
   struct Message;
 
-  // Refusals carry when to retry in the trailer grpc-retry-pushback-ms; -1 is never.
-  enum class Retry { kUnsaid, kNever, kLater };
-
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
-  void End(const absl::Status& status, Retry retry) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool FinishLocked(const absl::Status& status, Retry retry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // RESOURCE_EXHAUSTED carries when to retry in the trailer grpc-retry-pushback-ms; -1 is never.
+  void End(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool FinishLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Not ok if the call has stood still for too long at `now`; `contended`: others wait for room.
+  absl::Status StandsStill(absl::Time now, bool contended) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What follows, without the lock, once the call has ended.
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -107,7 +112,8 @@ class RerankCall final : public grpc::ServerGenericBidiReactor,
 
   void OnMessage(std::shared_ptr<Message> message) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnHalfClose() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Decode(const MessageView& view, DocumentChunk& documents);
+  absl::Status Decode(const MessageView& view, DocumentChunk& documents)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Counts a message's documents and answers those without tokens.
   absl::Status Accept(const DocumentChunk& documents, uint64_t& first_index)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -150,15 +156,20 @@ class RerankCall final : public grpc::ServerGenericBidiReactor,
   // Results.
   std::optional<TopK> top_k_ ABSL_GUARDED_BY(mutex_);
   std::optional<HeldResults> held_results_ ABSL_GUARDED_BY(mutex_);  // With top_k.
+  Admission::Hold query_room_ ABSL_GUARDED_BY(mutex_);
   Admission::Hold held_room_ ABSL_GUARDED_BY(mutex_);
   ResponseEncoder encoder_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> outgoing_ ABSL_GUARDED_BY(mutex_);
+  // Room of results in encoder_, and of those in outgoing_ and write_buffer_.
   std::deque<Admission::Hold> unsent_rooms_ ABSL_GUARDED_BY(mutex_);
-  size_t unsent_lane_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // The part of them that the lane counts.
-  grpc::ByteBuffer write_buffer_;                         // gRPC's while a write is outstanding.
+  std::deque<Admission::Hold> writing_rooms_ ABSL_GUARDED_BY(mutex_);
+  size_t unsent_lane_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // The parts that the lane counts.
+  size_t writing_lane_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  grpc::ByteBuffer write_buffer_;  // gRPC's while a write is outstanding.
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool end_encoded_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time write_since_ ABSL_GUARDED_BY(mutex_);
+  absl::Time idle_since_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // The last write's end.
 
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time finished_at_ ABSL_GUARDED_BY(mutex_);

@@ -7,15 +7,17 @@ namespace maxsimd {
 
 void TopK::Add(uint32_t index, const DocumentScore& score, absl::string_view id,
                absl::Span<const TokenMatch> matches) {
-  Result result{index, score, {}, {}};
+  Result result{index, score, nullptr};
   if (heap_.size() == k_) {
     if (k_ == 0 || !Better(result, heap_.front())) return;
     std::pop_heap(heap_.begin(), heap_.end(), Better);
     heap_.pop_back();
   }
-  result.id.assign(id.data(), id.size());
-  if (score.status == DocumentStatus::kScored)
-    result.matches.assign(matches.begin(), matches.end());
+  if (score.status != DocumentStatus::kScored) matches = {};
+  if (!id.empty() || !matches.empty()) {
+    result.details =
+        std::make_unique<Details>(Details{std::string(id), {matches.begin(), matches.end()}});
+  }
   heap_.push_back(std::move(result));
   std::push_heap(heap_.begin(), heap_.end(), Better);
 }

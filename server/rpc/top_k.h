@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,22 @@ namespace maxsimd {
 
 class TopK {
  public:
+  // What only some results have stands apart: a million without cost a pointer each.
+  struct Details {
+    std::string id;
+    std::vector<TokenMatch> matches;
+  };
   struct Result {
     uint32_t index = 0;
     DocumentScore score;
-    std::string id;
-    std::vector<TokenMatch> matches;
+    std::unique_ptr<Details> details;  // Null where there are none.
+
+    absl::string_view id() const {
+      return details == nullptr ? absl::string_view() : absl::string_view(details->id);
+    }
+    absl::Span<const TokenMatch> matches() const {
+      return details == nullptr ? absl::Span<const TokenMatch>() : details->matches;
+    }
   };
 
   explicit TopK(uint32_t k) : k_(k) {}
@@ -42,7 +54,7 @@ class TopK {
  private:
   static bool Better(const Result& a, const Result& b);
 
-  const uint32_t k_;
+  uint32_t k_;
   std::vector<Result> heap_;  // The worst of the kept ones in front.
 };
 

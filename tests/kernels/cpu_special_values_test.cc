@@ -63,38 +63,47 @@ TEST_P(CpuSpecialValuesTest, OnlyRowsThatADocumentCoversAreLookedAt) {
   }
 }
 
-TEST_P(CpuSpecialValuesTest, ASimilarityThatIsNanByOverflowIsPassedOverInAnyOrder) {
+// Partial sums that pass beyond float32 leave infinity or NaN, never a similarity: passed over,
+// they would let a worse row win.
+TEST_P(CpuSpecialValuesTest, ASimilarityWhosePartialSumsOverflowMakesItsDocumentNonFinite) {
   for (const ElementType type : {ElementType::kFloat32, ElementType::kBfloat16}) {
-    TestGroup group({.element_type = type,
-                     .query_tokens = 1,
-                     .dim = 300,
-                     .lengths = {2, 2, 1},
-                     .return_matches = true});
+    TestGroup group({.element_type = type, .query_tokens = 1, .dim = 300, .lengths = {2, 2, 1, 1}});
     // Infinity in the first chunk of 128 elements, minus infinity in the second: NaN.
     for (uint32_t k = 0; k < 300; ++k) group.SetQuery(0, k, k < 128 ? 1e30f : -1e30f);
     for (const uint64_t row : {0, 3, 4}) group.FillRow(row, 1e30f);
-    for (const uint64_t row : {1, 2}) group.FillRow(row, 1e-30f);
+    for (const uint64_t row : {1, 2, 5}) group.FillRow(row, 1e-30f);
     ScoreAlone(*scorer_, group);
-    EXPECT_EQ(group.scores[0].status, group.scores[1].status);
-    EXPECT_EQ(group.scores[0].score, group.scores[1].score);
-    EXPECT_NEAR(group.scores[0].score, 128 - 172, 1);
-    EXPECT_EQ(group.matches[0].document_token, 1u);
-    EXPECT_EQ(group.matches[1].document_token, 0u);
-    EXPECT_EQ(group.scores[2].status, DocumentStatus::kNonFinite);
-    EXPECT_EQ(group.scores[2].score, -kInfinity);
+    for (const int document : {0, 1, 2}) {
+      EXPECT_EQ(group.scores[document].status, DocumentStatus::kNonFinite) << document;
+      EXPECT_EQ(group.scores[document].score, -kInfinity) << document;
+    }
+    EXPECT_EQ(group.scores[3].status, DocumentStatus::kScored);
+    EXPECT_NEAR(group.scores[3].score, 128 - 172, 1);
   }
 }
 
-TEST_P(CpuSpecialValuesTest, OverflowIsNonFiniteUnlessItsWeightIsZero) {
+// The first row's similarity is beyond float32 by way of minus infinity, the second's fits.
+TEST_P(CpuSpecialValuesTest, ARowThatOverflowsDownwardsOnItsWayUpIsNotPassedOver) {
+  TestGroup group({.query_tokens = 1, .dim = 3, .lengths = {2}});
+  const float query[] = {-3e38f, -3e38f, 1e38f};
+  const float rows[2][3] = {{2, -10, -1}, {0, 1, 1}};
+  for (uint32_t k = 0; k < 3; ++k) {
+    group.SetQuery(0, k, query[k]);
+    for (const uint64_t row : {0, 1}) group.SetRow(row, k, rows[row][k]);
+  }
+  ScoreAlone(*scorer_, group);
+  EXPECT_EQ(group.scores[0].status, DocumentStatus::kNonFinite);  // Exactly: 2.3e39.
+}
+
+TEST_P(CpuSpecialValuesTest, OverflowIsNonFiniteWhateverTheWeight) {
   for (const float weight : {1.0f, 0.0f, -1.0f}) {
     TestGroup group({.query_tokens = 2, .dim = 4, .lengths = {3}, .weights = {weight, 1}});
     for (uint32_t k = 0; k < 4; ++k) group.SetQuery(0, k, 1e30f);
     for (uint64_t row = 0; row < 3; ++row) group.FillRow(row, 1e30f);
     for (uint32_t k = 0; k < 4; ++k) group.SetQuery(1, k, 1);
     ScoreAlone(*scorer_, group);
-    EXPECT_EQ(group.scores[0].status,
-              weight == 0 ? DocumentStatus::kScored : DocumentStatus::kNonFinite);
-    EXPECT_EQ(group.scores[0].score, weight == 0 ? 4e30f : -kInfinity);
+    EXPECT_EQ(group.scores[0].status, DocumentStatus::kNonFinite);
+    EXPECT_EQ(group.scores[0].score, -kInfinity);
   }
 }
 

@@ -22,7 +22,7 @@ class WorkListTest : public ::testing::Test {
   // Cuts, and checks that every token of every document is in exactly one item, in order.
   std::vector<WorkItem> Cut(const std::vector<QueryGroup>& groups, double multiply_adds) {
     std::vector<WorkItem> items(3);  // What was there before is cleared.
-    CutWork(groups, 0, multiply_adds, &items);
+    CutWork(groups, multiply_adds, &items);
     size_t item = 0;
     for (size_t g = 0; g < groups.size(); ++g) {
       for (size_t d = 0; d < groups[g].documents.size();) {

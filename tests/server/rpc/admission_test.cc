@@ -58,7 +58,7 @@ TEST_F(AdmissionTest, GrantsUpToTheLastByteAtOnce) {
   Reserve(3, 1);
   EXPECT_THAT(granted_, ElementsAre(1, 2));
   EXPECT_EQ(admission_.usage().waiting, 1u);
-  holds_[1].Resize(39);
+  holds_[1].Shrink(39);
   EXPECT_THAT(granted_, ElementsAre(1, 2, 3));
   EXPECT_EQ(admission_.usage().bytes, 100u);
   EXPECT_EQ(admission_.usage().waiting, 0u);
@@ -68,9 +68,9 @@ TEST_F(AdmissionTest, GrantsFirstComeFirstServed) {
   Reserve(1, 100);
   Reserve(2, 60);
   Reserve(3, 10);  // Would fit sooner, but must not starve the second.
-  holds_[0].Resize(50);
+  holds_[0].Shrink(50);
   EXPECT_THAT(granted_, ElementsAre(1));
-  holds_[0].Resize(40);
+  holds_[0].Shrink(40);
   EXPECT_THAT(granted_, ElementsAre(1, 2));
   holds_[0].Reset();
   EXPECT_THAT(granted_, ElementsAre(1, 2, 3));
@@ -131,11 +131,38 @@ TEST_F(AdmissionTest, HoldNowNeverWaitsAndMayExceedTheBudget) {
   EXPECT_EQ(admission_.usage().bytes, 150u);
   EXPECT_EQ(admission_.usage().multiply_adds, 7u);
   Reserve(2, 1);
-  holds_[0].Resize(51);  // 101 in all.
+  holds_[0].Shrink(51);  // 101 in all.
   EXPECT_THAT(granted_, ElementsAre(1));
   extra.Reset();
   EXPECT_THAT(granted_, ElementsAre(1, 2));
   EXPECT_EQ(admission_.usage().multiply_adds, 0u);
+}
+
+TEST_F(AdmissionTest, LastingHoldsAreRefusedBeyondTheBudget) {
+  Admission::Hold first;
+  Admission::Hold second;
+  EXPECT_TRUE(admission_.TryHoldLasting(first, 60));
+  EXPECT_FALSE(admission_.TryHoldLasting(second, 41));
+  EXPECT_EQ(second.bytes(), 0u);
+  EXPECT_TRUE(admission_.TryHoldLasting(second, 40));
+  EXPECT_FALSE(admission_.TryHoldLasting(first, 61));
+  EXPECT_EQ(first.bytes(), 60u);
+  EXPECT_EQ(admission_.usage().bytes, 100u);
+  first.Reset();
+  EXPECT_TRUE(admission_.TryHoldLasting(second, 100));
+  EXPECT_EQ(admission_.usage().bytes, 100u);
+}
+
+TEST_F(AdmissionTest, OneReadAtATimeIsGrantedBesideLastingHoldsThatTakeAll) {
+  Admission::Hold lasting;
+  ASSERT_TRUE(admission_.TryHoldLasting(lasting, 100));
+  Reserve(1, 60);
+  Reserve(2, 60);
+  EXPECT_THAT(granted_, ElementsAre(1));
+  holds_[0].Shrink(1);
+  EXPECT_THAT(granted_, ElementsAre(1));
+  holds_[0].Reset();
+  EXPECT_THAT(granted_, ElementsAre(1, 2));
 }
 
 TEST_F(AdmissionTest, GrantsNoReadWhileTooManyMultiplyAddsWait) {
@@ -163,7 +190,7 @@ TEST_F(AdmissionTest, HoldsMoveWithoutCountingTwice) {
   c.Reset();
   c.Reset();
   EXPECT_EQ(admission_.usage().bytes, 0u);
-  c.Resize(5);  // An empty hold holds nothing.
+  c.Shrink(5);  // An empty hold holds nothing.
   EXPECT_EQ(admission_.usage().bytes, 0u);
 }
 

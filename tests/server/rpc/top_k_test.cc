@@ -78,12 +78,12 @@ TEST(TopKTest, KeepsIdsAndTheMatchesOfScoredDocuments) {
   }
   const std::vector<TopK::Result> results = top.Take();
   ASSERT_THAT(results, SizeIs(2));
-  EXPECT_EQ(results[0].id, "a name that is freed before it is read");
-  ASSERT_THAT(results[0].matches, SizeIs(2));
-  EXPECT_EQ(results[0].matches[1].document_token, 2u);
-  EXPECT_EQ(results[0].matches[1].similarity, 0.25f);
-  EXPECT_EQ(results[1].id, "x");
-  EXPECT_THAT(results[1].matches, IsEmpty());
+  EXPECT_EQ(results[0].id(), "a name that is freed before it is read");
+  ASSERT_THAT(results[0].matches(), SizeIs(2));
+  EXPECT_EQ(results[0].matches()[1].document_token, 2u);
+  EXPECT_EQ(results[0].matches()[1].similarity, 0.25f);
+  EXPECT_EQ(results[1].id(), "x");
+  EXPECT_THAT(results[1].matches(), IsEmpty());
 }
 
 TEST(TopKTest, TakingLeavesNothing) {
