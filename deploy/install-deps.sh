@@ -16,7 +16,7 @@ packages=(
   libbenchmark-dev libgmock-dev libgtest-dev
 )
 # clang-format is pinned to the one version that both systems have: versions disagree about the layout.
-test_packages=(ccache clang-format-14 git python3-venv)
+test_packages=(ccache clang clang-format-14 git python3-venv)
 
 fail() {
   echo "install-deps.sh: $*" >&2

@@ -242,7 +242,8 @@ absl::Status Apply(const std::vector<Setting>& settings, const Values& values,
 absl::Status ApplyConfigFile(const std::vector<Setting>& settings, const std::string& path,
                              Options& options) {
   ASSIGN_OR_RETURN(const Values values, ReadConfigFile(path));
-  for (const auto& [name, unused] : values) {
+  for (const auto& value : values) {
+    const std::string& name = value.first;  // A structured binding clang 14 couldn't capture.
     const bool known = std::any_of(settings.begin(), settings.end(),
                                    [&](const Setting& setting) { return setting.name == name; });
     if (!known) return absl::InvalidArgumentError(absl::StrCat(path, ": unknown option ", name));
