@@ -268,13 +268,12 @@ double CpuScorer::MeasureSpeed() {
 
   MutexLock lock(&mutex_);
   PackWave(groups);
-  const auto score_once = [&] { ScoreWholeDocument(group, packed_groups_[0], 0, workspaces_[0]); };
-  score_once();  // Touches the scratch.
+  ScoreWholeDocument(group, packed_groups_[0], 0, workspaces_[0]);  // Touches the scratch.
   const absl::Time start = absl::Now();
   absl::Duration elapsed;
   double multiply_adds = 0;
   do {
-    score_once();
+    ScoreWholeDocument(group, packed_groups_[0], 0, workspaces_[0]);
     multiply_adds += MultiplyAdds(group);
     elapsed = absl::Now() - start;
   } while (elapsed < absl::Milliseconds(1));

@@ -41,6 +41,7 @@ struct Avx2 {
 
   // 0 times a finite value is 0, times anything else NaN.
   static Poison Clean() { return _mm256_setzero_ps(); }
+  static Poison Merge(Poison a, Poison b) { return _mm256_add_ps(a, b); }
   static bool IsPoisoned(Poison poison) {
     return _mm256_movemask_ps(_mm256_cmp_ps(poison, poison, _CMP_UNORD_Q)) != 0;
   }

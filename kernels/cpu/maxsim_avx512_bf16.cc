@@ -17,6 +17,7 @@ struct Avx512Bf16 : Avx512 {
   }
 
   static Poison Clean() { return 0; }
+  static Poison Merge(Poison a, Poison b) { return a | b; }
   static bool IsPoisoned(Poison poison) { return poison != 0; }
 
   template <Format format>

@@ -10,7 +10,7 @@
 //   kBlockRows                rows widened at a time, a multiple of kRows
 //   kElementsPerUnit          1, or 2 where a lane multiplies pairs
 //   Float, Index, Poison      a vector of float32, of uint32, and a record of non-finite elements
-//   Zero Load Store Broadcast Add MulAdd Max MaxWithToken IsPoisoned
+//   Zero Load Store Broadcast Add MulAdd Max MaxWithToken Clean Merge IsPoisoned
 //   Reader<format>::Read(bytes, poison)              kLanes units
 //   Reader<format>::ReadTail(bytes, elements, poison) as many, 0 after `elements` elements
 //
@@ -82,22 +82,34 @@ void ReadRow(const std::byte* bytes, uint32_t dim, bool normalize, float* scratc
              typename Isa::Poison& poison) {
   using L = Layout<Isa>;
   using Reader = typename Isa::template Reader<format>;
+  // Of this row, so that rows don't wait for each other.
+  typename Isa::Poison row_poison = Isa::Clean();
   constexpr uint32_t kStep = Isa::kLanes * Isa::kElementsPerUnit;
   for (uint32_t k = 0; k < dim; k += kCpuChunkElements) {
     float* const chunk = scratch + k / kCpuChunkElements * L::kChunkStride;
     const uint32_t elements = Min(dim - k, kCpuChunkElements);
     uint32_t i = 0;
     for (; i + kStep <= elements; i += kStep, bytes += kStep * FormatBytes(format)) {
-      Isa::Store(chunk + i / Isa::kElementsPerUnit, Reader::Read(bytes, poison));
+      Isa::Store(chunk + i / Isa::kElementsPerUnit, Reader::Read(bytes, row_poison));
     }
     if (i < elements) {
-      Isa::Store(chunk + i / Isa::kElementsPerUnit, Reader::ReadTail(bytes, elements - i, poison));
+      Isa::Store(chunk + i / Isa::kElementsPerUnit,
+                 Reader::ReadTail(bytes, elements - i, row_poison));
       i += kStep;
     }
     for (; i % 8 != 0; i += kStep) Isa::Store(chunk + i / Isa::kElementsPerUnit, Isa::Zero());
   }
+  poison = Isa::Merge(poison, row_poison);
   if (normalize) NormalizeRow<Isa>(scratch, dim);
 }
+
+// What is read next from memory, a little with each step: the rows of the next block while this one
+// is multiplied.  They follow each other, and what follows a document's rows is most often the next
+// document; an address that is nothing's does no harm.
+struct Prefetch {
+  uintptr_t next;  // Not a pointer: it may leave the rows.
+  uint32_t step_bytes;
+};
 
 struct Tile {
   const float* query;  // Of this panel and chunk.
@@ -114,7 +126,7 @@ struct Tile {
 // kVectors x kRows sums over one chunk; then on to the totals, or with the last chunk to the
 // maxima.
 template <class Isa, int kVectors, int kRows>
-void ScoreTile(const Tile& tile) {
+void ScoreTile(const Tile& tile, Prefetch& prefetch) {
   using L = Layout<Isa>;
   constexpr int kTokens = kVectors * Isa::kLanes;
   typename Isa::Float sums[kRows][kVectors];
@@ -125,7 +137,10 @@ void ScoreTile(const Tile& tile) {
   }
   const float* query = tile.query;
   const float* rows = tile.rows;
+  uintptr_t next = prefetch.next;
   for (uint32_t unit = 0; unit < tile.units; ++unit, query += kTokens, ++rows) {
+    __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
+    next += prefetch.step_bytes;
     typename Isa::Float q[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) q[v] = Isa::Load(query + v * Isa::kLanes);
@@ -136,6 +151,7 @@ void ScoreTile(const Tile& tile) {
       for (int v = 0; v < kVectors; ++v) sums[r][v] = Isa::MulAdd(q[v], element, sums[r][v]);
     }
   }
+  prefetch.next = next;
   float* const totals = tile.totals;
   if (!tile.first_chunk) {
 #pragma GCC unroll 16
@@ -176,14 +192,15 @@ void ScoreTile(const Tile& tile) {
 
 // From run-time sizes to a register block; full blocks are found first.
 template <class Isa, int kVectors = Isa::kVectors, int kRows = Isa::kRows>
-void ScoreTileOf(uint32_t vectors, uint32_t rows, const Tile& tile) {
+void ScoreTileOf(uint32_t vectors, uint32_t rows, const Tile& tile, Prefetch& prefetch) {
   if constexpr (kVectors > 1) {
-    if (vectors < kVectors) return ScoreTileOf<Isa, kVectors - 1, kRows>(vectors, rows, tile);
+    if (vectors < kVectors)
+      return ScoreTileOf<Isa, kVectors - 1, kRows>(vectors, rows, tile, prefetch);
   }
   if constexpr (kRows > 1) {
-    if (rows < kRows) return ScoreTileOf<Isa, kVectors, kRows - 1>(vectors, rows, tile);
+    if (rows < kRows) return ScoreTileOf<Isa, kVectors, kRows - 1>(vectors, rows, tile, prefetch);
   }
-  ScoreTile<Isa, kVectors, kRows>(tile);
+  ScoreTile<Isa, kVectors, kRows>(tile, prefetch);
 }
 
 // Rows of one block as tiles of nearly equal size: 13 rows are 7 and 6, not 12 and 1, whose one row
@@ -198,7 +215,7 @@ struct Block {
 template <class Isa>
 void ScorePanel(const ScoreTask& task, const float* panel, uint32_t vectors, const Block& block,
                 uint32_t block_first_row, uint32_t first_query_token, const float* scratch,
-                float* totals) {
+                float* totals, Prefetch prefetch) {
   using L = Layout<Isa>;
   const uint32_t units = CeilDiv(task.dim, Isa::kElementsPerUnit);
   for (uint32_t unit = 0; unit < units; unit += L::kChunkUnits) {
@@ -215,7 +232,7 @@ void ScorePanel(const ScoreTask& task, const float* panel, uint32_t vectors, con
       tile.rows = scratch + unit / L::kChunkUnits * L::kChunkStride + row * L::kRowStride;
       tile.totals = totals + row * vectors * Isa::kLanes;
       tile.first_token = task.first_token + block_first_row + row;
-      ScoreTileOf<Isa>(vectors, rows, tile);
+      ScoreTileOf<Isa>(vectors, rows, tile, prefetch);
       row += rows;
     }
   }
@@ -242,10 +259,15 @@ bool ScoreRows(const ScoreTask& task) {
                            task.normalize, scratch + r * L::kRowStride, poison);
     }
     if (Isa::IsPoisoned(poison)) return false;
+    const size_t block_bytes = block.rows * task.row_pitch_bytes;
+    Prefetch prefetch{
+        reinterpret_cast<uintptr_t>(task.rows) + row * task.row_pitch_bytes + block_bytes,
+        static_cast<uint32_t>(block_bytes / (units * block.tiles))};
     const float* panel = task.packed_query;
     for (uint32_t q = 0; q < task.query_tokens; q += L::kPanelTokens) {
       const uint32_t vectors = CeilDiv(Min(task.query_tokens - q, L::kPanelTokens), Isa::kLanes);
-      ScorePanel<Isa>(task, panel, vectors, block, row, q, scratch, totals);
+      ScorePanel<Isa>(task, panel, vectors, block, row, q, scratch, totals, prefetch);
+      prefetch.step_bytes = 0;  // The first panel has brought all of it.
       panel += size_t{units} * L::kPanelTokens;
     }
     row += block.rows;

@@ -37,6 +37,7 @@ struct Neon {
 
   // 0 times a finite value is 0, times anything else NaN.
   static Poison Clean() { return vdupq_n_f32(0); }
+  static Poison Merge(Poison a, Poison b) { return vaddq_f32(a, b); }
   static bool IsPoisoned(Poison poison) { return vminvq_u32(vceqq_f32(poison, poison)) == 0; }
 
   template <Format format>

@@ -47,6 +47,7 @@ struct Scalar {
 
   // 0 times a finite value is 0, times anything else NaN.
   static Poison Clean() { return 0; }
+  static Poison Merge(Poison a, Poison b) { return a + b; }
   static bool IsPoisoned(Poison poison) { return poison != poison; }
 
   template <Format format>

@@ -38,6 +38,7 @@ struct Avx512 {
 
   // 0 times a finite value is 0, times anything else NaN.
   static Poison Clean() { return _mm512_setzero_ps(); }
+  static Poison Merge(Poison a, Poison b) { return _mm512_add_ps(a, b); }
   static bool IsPoisoned(Poison poison) {
     return _mm512_cmp_ps_mask(poison, poison, _CMP_UNORD_Q) != 0;
   }

@@ -121,6 +121,18 @@ std::vector<ReferenceDocument> ReferenceScores(const QueryGroup& group) {
   return results;
 }
 
+double ReferenceSimilarity(const QueryGroup& group, size_t document, uint32_t query_token,
+                           uint32_t document_token) {
+  const QueryView& view = group.query;
+  const size_t query_pitch = view.dim * ElementBytes(view.element_type);
+  const size_t row = group.documents[document].first_row + document_token;
+  const Matrix query = LoadRows(view.element_type, view.data + query_token * query_pitch,
+                                query_pitch, 1, view.dim, view.normalize);
+  const Matrix token = LoadRows(group.element_type, group.rows + row * group.row_pitch_bytes,
+                                group.row_pitch_bytes, 1, view.dim, view.normalize);
+  return ScoreToken(query.Row(0), token, 1).similarity;
+}
+
 absl::StatusOr<ScoreTimings> ReferenceScorer::Score(const ScoreBatch& batch) {
   const absl::Time start = absl::Now();
   for (QueryGroup& group : batch.groups) {

@@ -50,6 +50,10 @@ struct ReferenceDocument {
 // One entry per document of the group; reads its query, rows and documents, writes nothing.
 std::vector<ReferenceDocument> ReferenceScores(const QueryGroup& group);
 
+// <q_i, d_j> of one token of a document of the group, normalised where the query says so.
+double ReferenceSimilarity(const QueryGroup& group, size_t document, uint32_t query_token,
+                           uint32_t document_token);
+
 class ReferenceScorer : public Scorer {
  public:
   absl::StatusOr<ScoreTimings> Score(const ScoreBatch& batch) override;

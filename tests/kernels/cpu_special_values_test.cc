@@ -1,0 +1,115 @@
+// NaN, infinity, overflow and empty documents, on every instruction set.
+#include <cmath>
+#include <limits>
+
+#include "gtest/gtest.h"
+
+#include "tests/testing/cpu_isa_test.h"
+#include "tests/testing/test_group.h"
+
+namespace maxsimd {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+class CpuSpecialValuesTest : public CpuIsaTest {};
+
+TEST_P(CpuSpecialValuesTest, OneBadElementAnywhereMakesItsDocumentNonFinite) {
+  for (const ElementType type : kAllElementTypes) {
+    for (const uint32_t dim : {1, 7, 16, 37, 130}) {
+      TestGroup group({.element_type = type, .query_tokens = 3, .dim = dim, .lengths = {9, 28, 1}});
+      for (const float bad : {kInfinity, -kInfinity, std::nanf("")}) {
+        for (const uint64_t row : {9, 10, 20, 33, 36}) {
+          for (uint32_t k = 0; k < dim; ++k) {
+            group.SetRow(row, k, bad);
+            ScoreAlone(*scorer_, group);
+            ASSERT_EQ(group.scores[0].status, DocumentStatus::kScored) << row << ' ' << k;
+            ASSERT_EQ(group.scores[1].status, DocumentStatus::kNonFinite) << row << ' ' << k;
+            ASSERT_EQ(group.scores[1].score, -kInfinity);
+            ASSERT_EQ(group.scores[2].status, DocumentStatus::kScored) << row << ' ' << k;
+            group.SetRow(row, k, 0.25f);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(CpuSpecialValuesTest, InfinityIsFoundWhereTheQueryIsZeroOrTheWeightIs) {
+  for (const ElementType type : kAllElementTypes) {
+    TestGroup group(
+        {.element_type = type, .query_tokens = 1, .dim = 5, .lengths = {2, 2}, .weights = {0}});
+    for (uint32_t k = 0; k < 5; ++k) group.SetQuery(0, k, 0);
+    group.FillRow(1, -kInfinity);
+    ScoreAlone(*scorer_, group);
+    EXPECT_EQ(group.scores[0].status, DocumentStatus::kNonFinite);
+    EXPECT_EQ(group.scores[1].status, DocumentStatus::kScored);
+    EXPECT_EQ(group.scores[1].score, 0);
+  }
+}
+
+TEST_P(CpuSpecialValuesTest, OnlyRowsThatADocumentCoversAreLookedAt) {
+  for (const ElementType type : kAllElementTypes) {
+    TestGroup group({.element_type = type, .query_tokens = 3, .dim = 19, .lengths = {40}});
+    for (const uint64_t row : {0, 5, 19, 39}) group.FillRow(row, std::nanf(""));
+    group.documents = {{1, 4}, {6, 13}, {5, 0}, {20, 19}, {5, 1}, {4, 2}, {40, 0}};
+    ScoreAlone(*scorer_, group);
+    EXPECT_TRUE(AgreesWithReference(group));
+    EXPECT_EQ(group.scores[0].status, DocumentStatus::kScored);
+    EXPECT_EQ(group.scores[2].status, DocumentStatus::kEmpty);
+    EXPECT_EQ(group.scores[2].score, -kInfinity);
+    EXPECT_EQ(group.scores[3].status, DocumentStatus::kScored);
+    EXPECT_EQ(group.scores[4].status, DocumentStatus::kNonFinite);
+  }
+}
+
+TEST_P(CpuSpecialValuesTest, ASimilarityThatIsNanByOverflowIsPassedOverInAnyOrder) {
+  for (const ElementType type : {ElementType::kFloat32, ElementType::kBfloat16}) {
+    TestGroup group({.element_type = type,
+                     .query_tokens = 1,
+                     .dim = 300,
+                     .lengths = {2, 2, 1},
+                     .return_matches = true});
+    // Infinity in the first chunk of 128 elements, minus infinity in the second: NaN.
+    for (uint32_t k = 0; k < 300; ++k) group.SetQuery(0, k, k < 128 ? 1e30f : -1e30f);
+    for (const uint64_t row : {0, 3, 4}) group.FillRow(row, 1e30f);
+    for (const uint64_t row : {1, 2}) group.FillRow(row, 1e-30f);
+    ScoreAlone(*scorer_, group);
+    EXPECT_EQ(group.scores[0].status, group.scores[1].status);
+    EXPECT_EQ(group.scores[0].score, group.scores[1].score);
+    EXPECT_NEAR(group.scores[0].score, 128 - 172, 1);
+    EXPECT_EQ(group.matches[0].document_token, 1u);
+    EXPECT_EQ(group.matches[1].document_token, 0u);
+    EXPECT_EQ(group.scores[2].status, DocumentStatus::kNonFinite);
+    EXPECT_EQ(group.scores[2].score, -kInfinity);
+  }
+}
+
+TEST_P(CpuSpecialValuesTest, OverflowIsNonFiniteUnlessItsWeightIsZero) {
+  for (const float weight : {1.0f, 0.0f, -1.0f}) {
+    TestGroup group({.query_tokens = 2, .dim = 4, .lengths = {3}, .weights = {weight, 1}});
+    for (uint32_t k = 0; k < 4; ++k) group.SetQuery(0, k, 1e30f);
+    for (uint64_t row = 0; row < 3; ++row) group.FillRow(row, 1e30f);
+    for (uint32_t k = 0; k < 4; ++k) group.SetQuery(1, k, 1);
+    ScoreAlone(*scorer_, group);
+    EXPECT_EQ(group.scores[0].status,
+              weight == 0 ? DocumentStatus::kScored : DocumentStatus::kNonFinite);
+    EXPECT_EQ(group.scores[0].score, weight == 0 ? 4e30f : -kInfinity);
+  }
+}
+
+TEST_P(CpuSpecialValuesTest, AWeightedSumBeyondFloat32IsNonFinite) {
+  TestGroup group({.query_tokens = 2, .dim = 1, .lengths = {1}, .weights = {3e38f, 3e38f}});
+  group.SetQuery(0, 0, 1);
+  group.SetQuery(1, 0, 1);
+  group.SetRow(0, 0, 1);
+  ScoreAlone(*scorer_, group);
+  EXPECT_EQ(group.scores[0].status, DocumentStatus::kNonFinite);
+  EXPECT_EQ(group.scores[0].score, -kInfinity);
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, CpuSpecialValuesTest, ::testing::ValuesIn(CompiledIsaNames()),
+                         IsaTestName);
+
+}  // namespace
+}  // namespace maxsimd
