@@ -1,0 +1,198 @@
+// From an item's maxima to a document's score: the sum over query tokens in one fixed order, the
+// combination of split documents, and what makes a document non-finite.
+//
+// Order: lane l of one warp adds tokens l, l + 32, ... in float64, then the 32 sums are added in
+// float32 by halving.  It depends on the query's length alone, so a score has the same bits however
+// its document was cut.
+//
+// Special values: a NaN or infinite element makes every product of its row NaN or infinite (also
+// with a zero: 0 * infinity is NaN), so one column of each tile's product tells.  Where it does
+// (`suspicious`), the document's elements are looked at themselves: a finite row's product may
+// overflow as well, and that alone makes no document non-finite.
+#ifndef MAXSIMD_KERNELS_CUDA_FINISH_CUH_
+#define MAXSIMD_KERNELS_CUDA_FINISH_CUH_
+
+#include <cfloat>
+#include <cmath>
+
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/ptx.cuh"
+
+namespace maxsimd::cuda {
+
+constexpr uint32_t kScored = 0;
+constexpr uint32_t kNonFinite = 2;
+
+// The threads of a block that finish an item together.
+template <int kThreads>
+struct Team {
+  static constexpr int kBarrier = 1;
+  int thread;
+  __device__ void Sync() const { NamedBarrier(kBarrier, kThreads); }
+};
+
+template <class Word>
+__device__ inline bool WordIsFinite(Word word, Word exponent_mask) {
+  return (word & exponent_mask) != exponent_mask;
+}
+
+__device__ inline bool ElementIsFinite(ElementType type, const std::byte* row, uint32_t k) {
+  if (type == ElementType::kFloat32) {
+    return WordIsFinite(reinterpret_cast<const uint32_t*>(row)[k], 0x7f800000u);
+  }
+  const uint16_t mask = type == ElementType::kFloat16 ? 0x7c00 : 0x7f80;
+  return WordIsFinite(reinterpret_cast<const uint16_t*>(row)[k], mask);
+}
+
+// Shared memory that finishing needs beside the maxima.
+struct FinishState {
+  uint32_t flag;
+};
+
+// Whether rows of the document hold a NaN or an infinity; all threads of the team get the answer.
+template <int kThreads>
+__device__ bool AnyElementNonFinite(Team<kThreads> team, ElementType type, const GroupParams& group,
+                                    uint64_t first_row, uint32_t rows, FinishState* state) {
+  if (team.thread == 0) state->flag = 0;
+  team.Sync();
+  bool found = false;
+  for (uint32_t row = 0; row < rows; ++row) {
+    const std::byte* const data = group.rows + (first_row + row) * group.row_pitch_bytes;
+    for (uint32_t k = team.thread; k < group.dim; k += kThreads) {
+      found |= !ElementIsFinite(type, data, k);
+    }
+  }
+  if (found) state->flag = 1;
+  team.Sync();
+  const bool any = state->flag != 0;
+  team.Sync();
+  return any;
+}
+
+__device__ inline float Similarity(const GroupParams& group, uint32_t token, float maximum) {
+  return group.factors == nullptr ? maximum : maximum * group.factors[token];
+}
+
+// By one warp.
+__device__ inline void WriteScore(const LaunchParams& params, const GroupParams& group,
+                                  uint32_t document, const float* maxima, int lane) {
+  double lane_sum = 0;
+  for (uint32_t i = lane; i < group.query_tokens; i += 32) {
+    const float weight = group.weights[i];
+    if (weight != 0) lane_sum += double{weight} * Similarity(group, i, maxima[i]);
+  }
+  float sum = static_cast<float>(lane_sum);
+#pragma unroll
+  for (int other = 16; other > 0; other /= 2) sum += __shfl_xor_sync(~0u, sum, other);
+  if (lane != 0) return;
+  if (group.divisor != 1) sum = static_cast<float>(sum / group.divisor);
+  const bool finite = fabsf(sum) <= FLT_MAX;
+  params.scores[document] = {finite ? sum + 0.0f : -INFINITY, finite ? kScored : kNonFinite};
+}
+
+// Maxima (and rows, with matches) of all query tokens, in shared memory, become the document's
+// outputs.
+template <int kThreads>
+__device__ void WriteDocument(Team<kThreads> team, const LaunchParams& params,
+                              const GroupParams& group, uint32_t document, const float* maxima,
+                              const uint32_t* rows) {
+  if (group.return_matches) {
+    MatchOut* const matches =
+        params.matches + group.first_match +
+        static_cast<uint64_t>(document - group.first_document) * group.query_tokens;
+    for (uint32_t i = team.thread; i < group.query_tokens; i += kThreads) {
+      matches[i] = {rows[i], Similarity(group, i, maxima[i])};
+    }
+  }
+  if (team.thread < 32) WriteScore(params, group, document, maxima, team.thread);
+}
+
+// Of all parts, the largest maximum of each token; of equals the lowest row, which lies in the
+// lowest part.
+template <int kThreads>
+__device__ void CombineParts(Team<kThreads> team, const LaunchParams& params,
+                             const GroupParams& group, const SplitDocument& split,
+                             uint32_t chunk_tokens, float* maxima, uint32_t* rows) {
+  for (uint32_t i = team.thread; i < group.query_tokens; i += kThreads) {
+    const uint64_t first =
+        static_cast<uint64_t>(split.first_slot + i / chunk_tokens) * chunk_tokens + i % chunk_tokens;
+    float maximum = -INFINITY;
+    uint32_t row = 0;
+#pragma unroll 4
+    for (uint32_t part = 0; part < split.parts; ++part) {
+      const uint64_t at = first + static_cast<uint64_t>(part) * split.chunks * chunk_tokens;
+      const float value = __ldcg(params.partial_maxima + at);
+      if (value > maximum) {
+        maximum = value;
+        if (group.return_matches) row = __ldcg(params.partial_rows + at);
+      }
+    }
+    maxima[i] = maximum;
+    if (group.return_matches) rows[i] = row;
+  }
+  team.Sync();
+}
+
+// Hands in an item of a split document; the last to arrive gets its ticket, the others 0.
+template <int kThreads>
+__device__ uint32_t Arrive(Team<kThreads> team, uint32_t* ticket, uint32_t items, bool suspicious,
+                           FinishState* state) {
+  __threadfence();
+  team.Sync();
+  if (team.thread == 0) {
+    const uint32_t mine = 1 + (suspicious ? 1u << kTicketItemBits : 0);
+    const uint32_t arrived = atomicAdd(ticket, mine) + mine;
+    const bool last = (arrived & kMaxItemsOfDocument) == items;
+    if (last) *ticket = 0;
+    state->flag = last ? arrived : 0;
+    __threadfence();
+  }
+  team.Sync();
+  const uint32_t result = state->flag;
+  team.Sync();
+  return result;
+}
+
+// `maxima` and `rows`: [chunk_tokens], the item's, visible to the whole team.  `all_maxima` and
+// `all_rows`: room for the query's tokens, used for split documents.
+template <int kThreads>
+__device__ void FinishItem(Team<kThreads> team, ElementType type, const LaunchParams& params,
+                           const GroupParams& group, const WorkItem& item, uint32_t chunk,
+                           uint32_t chunk_tokens, bool suspicious, const float* maxima,
+                           const uint32_t* rows, float* all_maxima, uint32_t* all_rows,
+                           FinishState* state) {
+  uint64_t first_row = item.first_row;
+  uint32_t length = item.rows;
+  if (item.split != kNotSplit) {
+    const SplitDocument split = params.splits[item.split];
+    const uint64_t slot = split.first_slot + item.part * split.chunks + chunk;
+    for (uint32_t i = team.thread; i < chunk_tokens; i += kThreads) {
+      __stcg(params.partial_maxima + slot * chunk_tokens + i, maxima[i]);
+      if (group.return_matches) __stcg(params.partial_rows + slot * chunk_tokens + i, rows[i]);
+    }
+    const uint32_t ticket =
+        Arrive(team, params.tickets + item.split, split.parts * split.chunks, suspicious, state);
+    if (ticket == 0) return;
+    suspicious = ticket >> kTicketItemBits != 0;
+    CombineParts(team, params, group, split, chunk_tokens, all_maxima, all_rows);
+    maxima = all_maxima;
+    rows = all_rows;
+    first_row = split.first_row;
+    length = split.length;
+  }
+  if (suspicious && AnyElementNonFinite(team, type, group, first_row, length, state)) {
+    if (team.thread == 0) params.scores[item.document] = {-INFINITY, kNonFinite};
+    return;
+  }
+  WriteDocument(team, params, group, item.document, maxima, rows);
+}
+
+// Once per block, at its end: the last block leaves the counters at 0 for the next launch.
+__device__ inline void LeaveCounters(uint32_t* counters) {
+  if (atomicAdd(counters + kMaxChunks, 1) != gridDim.x - 1) return;
+  for (uint32_t i = 0; i < kCounters; ++i) counters[i] = 0;
+}
+
+}  // namespace maxsimd::cuda
+
+#endif  // MAXSIMD_KERNELS_CUDA_FINISH_CUH_
