@@ -68,16 +68,19 @@ void BatchPlan::PlanBucket(const DeviceTraits& device, const PlanOptions& option
     planned.push_back({groups_[group].documents, groups_[group].query.tokens,
                        static_cast<uint32_t>(outputs_[group].first_score)});
   }
+  if (options.blocks_per_multiprocessor != 0) TuneBlocks(options.blocks_per_multiprocessor, &bucket->config);
+  if (options.evict_first >= 0) bucket->config.evict_first = options.evict_first;
+  bucket->config.overlaps_previous = options.overlap;
   PlanWork(planned, bucket->config,
            device.multiprocessors * bucket->config.blocks_per_multiprocessor, options,
            &bucket->work);
   bucket->params_offset = Allot(bucket->groups.size() * sizeof(GroupParams));
   bucket->items_offset = Allot(BytesOf(bucket->work.items));
   bucket->splits_offset = Allot(BytesOf(bucket->work.splits));
-  // Launches follow each other on one stream: they can use the same memory.
-  sizes_.partial_count = std::max<size_t>(
-      sizes_.partial_count, size_t{bucket->work.slots} * bucket->config.chunk_tokens);
-  sizes_.ticket_count = std::max(sizes_.ticket_count, bucket->work.splits.size());
+  bucket->first_partial = sizes_.partial_count;
+  sizes_.partial_count += size_t{bucket->work.slots} * bucket->config.chunk_tokens;
+  bucket->first_counter = sizes_.counter_count;
+  sizes_.counter_count += kCounters + bucket->work.splits.size();
 }
 
 void BatchPlan::Make(absl::Span<const QueryGroup> groups, absl::Span<const RowPlace> places,
@@ -99,9 +102,10 @@ void BatchPlan::WriteGroup(const Bucket& bucket, uint32_t index, const BatchMemo
   const auto floats = [&](size_t offset) {
     return reinterpret_cast<float*>(memory.upload_host + offset);
   };
-  WriteQueryImage(group.query, bucket.config, memory.upload_host + offsets.image,
-                  group.query.normalize ? floats(offsets.factors) : nullptr);
   params->divisor = WriteWeights(group.query, floats(offsets.weights));
+  WriteQueryImage(group.query, bucket.config, floats(offsets.weights),
+                  memory.upload_host + offsets.image,
+                  group.query.normalize ? floats(offsets.factors) : nullptr);
   params->rows = places_[index].rows;
   params->row_pitch_bytes = group.row_pitch_bytes;
   params->query = memory.upload + offsets.image;
@@ -132,14 +136,16 @@ absl::Status BatchPlan::WriteBucket(const Bucket& bucket, const BatchMemory& mem
   launch->config = bucket.config;
   launch->blocks = work.blocks;
   launch->params = {
+      .only_group = params[0],
       .groups = reinterpret_cast<const GroupParams*>(memory.upload + bucket.params_offset),
+      .group_count = static_cast<uint32_t>(bucket.groups.size()),
       .items = reinterpret_cast<const WorkItem*>(memory.upload + bucket.items_offset),
       .item_count = static_cast<uint32_t>(work.items.size()),
       .splits = reinterpret_cast<const SplitDocument*>(memory.upload + bucket.splits_offset),
-      .tickets = memory.counters + kCounters,
-      .partial_maxima = memory.partial_maxima,
-      .partial_rows = memory.partial_rows,
-      .counters = memory.counters,
+      .tickets = memory.counters + bucket.first_counter + kCounters,
+      .partial_maxima = memory.partial_maxima + bucket.first_partial,
+      .partial_rows = memory.partial_rows + bucket.first_partial,
+      .counters = memory.counters + bucket.first_counter,
       .scores = memory.scores,
       .matches = memory.matches};
   if (bucket.config.kernel == Kernel::kGeneric) return absl::OkStatus();

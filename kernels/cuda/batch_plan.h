@@ -36,7 +36,7 @@ struct BatchSizes {
   size_t score_count = 0;
   size_t match_count = 0;
   size_t partial_count = 0;  // Maxima of split documents, and as many rows.
-  size_t ticket_count = 0;   // Beside the counters, which lie before them.
+  size_t counter_count = 0;  // Counters and tickets.
 };
 
 struct BatchMemory {
@@ -46,7 +46,7 @@ struct BatchMemory {
   MatchOut* matches = nullptr;
   float* partial_maxima = nullptr;
   uint32_t* partial_rows = nullptr;
-  uint32_t* counters = nullptr;  // [kCounters + ticket_count], all 0.
+  uint32_t* counters = nullptr;  // [counter_count], all 0; so they are again afterwards.
 };
 
 struct Launch {
@@ -81,6 +81,8 @@ class BatchPlan {
     size_t params_offset = 0;
     size_t items_offset = 0;
     size_t splits_offset = 0;
+    size_t first_partial = 0;
+    size_t first_counter = 0;
   };
   struct QueryOffsets {
     size_t image;

@@ -23,12 +23,17 @@ namespace maxsimd::cuda {
 constexpr uint32_t kScored = 0;
 constexpr uint32_t kNonFinite = 2;
 
-// The threads of a block that finish an item together.
+// The threads that finish an item together: a whole block, or one warp of it.
 template <int kThreads>
 struct Team {
-  static constexpr int kBarrier = 1;
   int thread;
-  __device__ void Sync() const { NamedBarrier(kBarrier, kThreads); }
+  __device__ void Sync() const {
+    if constexpr (kThreads == 32) {
+      __syncwarp();
+    } else {
+      __syncthreads();
+    }
+  }
 };
 
 template <class Word>
@@ -69,16 +74,21 @@ __device__ bool AnyElementNonFinite(Team<kThreads> team, ElementType type, const
   return any;
 }
 
+__device__ inline const GroupParams& GroupOf(const LaunchParams& params, uint32_t group) {
+  return params.group_count == 1 ? params.only_group : params.groups[group];
+}
+
 __device__ inline float Similarity(const GroupParams& group, uint32_t token, float maximum) {
   return group.factors == nullptr ? maximum : maximum * group.factors[token];
 }
 
 // By one warp.
 __device__ inline void WriteScore(const LaunchParams& params, const GroupParams& group,
-                                  uint32_t document, const float* maxima, int lane) {
+                                  const float* weights, uint32_t document, const float* maxima,
+                                  int lane) {
   double lane_sum = 0;
   for (uint32_t i = lane; i < group.query_tokens; i += 32) {
-    const float weight = group.weights[i];
+    const float weight = weights[i];
     if (weight != 0) lane_sum += double{weight} * Similarity(group, i, maxima[i]);
   }
   float sum = static_cast<float>(lane_sum);
@@ -94,8 +104,8 @@ __device__ inline void WriteScore(const LaunchParams& params, const GroupParams&
 // outputs.
 template <int kThreads>
 __device__ void WriteDocument(Team<kThreads> team, const LaunchParams& params,
-                              const GroupParams& group, uint32_t document, const float* maxima,
-                              const uint32_t* rows) {
+                              const GroupParams& group, const float* weights,
+                              uint32_t document, const float* maxima, const uint32_t* rows) {
   if (group.return_matches) {
     MatchOut* const matches =
         params.matches + group.first_match +
@@ -104,7 +114,7 @@ __device__ void WriteDocument(Team<kThreads> team, const LaunchParams& params,
       matches[i] = {rows[i], Similarity(group, i, maxima[i])};
     }
   }
-  if (team.thread < 32) WriteScore(params, group, document, maxima, team.thread);
+  if (team.thread < 32) WriteScore(params, group, weights, document, maxima, team.thread);
 }
 
 // Of all parts, the largest maximum of each token; of equals the lowest row, which lies in the
@@ -137,9 +147,9 @@ __device__ void CombineParts(Team<kThreads> team, const LaunchParams& params,
 template <int kThreads>
 __device__ uint32_t Arrive(Team<kThreads> team, uint32_t* ticket, uint32_t items, bool suspicious,
                            FinishState* state) {
-  __threadfence();
   team.Sync();
   if (team.thread == 0) {
+    __threadfence();  // For the whole team: what it wrote before Sync comes before the ticket.
     const uint32_t mine = 1 + (suspicious ? 1u << kTicketItemBits : 0);
     const uint32_t arrived = atomicAdd(ticket, mine) + mine;
     const bool last = (arrived & kMaxItemsOfDocument) == items;
@@ -154,25 +164,26 @@ __device__ uint32_t Arrive(Team<kThreads> team, uint32_t* ticket, uint32_t items
 }
 
 // `maxima` and `rows`: [chunk_tokens], the item's, visible to the whole team.  `all_maxima` and
-// `all_rows`: room for the query's tokens, used for split documents.
+// `all_rows`: room for the query's tokens, used for split documents.  `weights`: GroupParams::weights
+// or a copy.
 template <int kThreads>
 __device__ void FinishItem(Team<kThreads> team, ElementType type, const LaunchParams& params,
-                           const GroupParams& group, const WorkItem& item, uint32_t chunk,
-                           uint32_t chunk_tokens, bool suspicious, const float* maxima,
+                           const GroupParams& group, const float* weights,
+                           const WorkItem& item, uint32_t chunk, uint32_t chunk_tokens, bool suspicious, const float* maxima,
                            const uint32_t* rows, float* all_maxima, uint32_t* all_rows,
                            FinishState* state) {
   uint64_t first_row = item.first_row;
   uint32_t length = item.rows;
   if (item.split != kNotSplit) {
-    const SplitDocument split = params.splits[item.split];
-    const uint64_t slot = split.first_slot + item.part * split.chunks + chunk;
+    const uint64_t slot = uint64_t{item.slot} + chunk;
     for (uint32_t i = team.thread; i < chunk_tokens; i += kThreads) {
       __stcg(params.partial_maxima + slot * chunk_tokens + i, maxima[i]);
       if (group.return_matches) __stcg(params.partial_rows + slot * chunk_tokens + i, rows[i]);
     }
     const uint32_t ticket =
-        Arrive(team, params.tickets + item.split, split.parts * split.chunks, suspicious, state);
+        Arrive(team, params.tickets + item.split, item.siblings, suspicious, state);
     if (ticket == 0) return;
+    const SplitDocument split = params.splits[item.split];
     suspicious = ticket >> kTicketItemBits != 0;
     CombineParts(team, params, group, split, chunk_tokens, all_maxima, all_rows);
     maxima = all_maxima;
@@ -184,7 +195,7 @@ __device__ void FinishItem(Team<kThreads> team, ElementType type, const LaunchPa
     if (team.thread == 0) params.scores[item.document] = {-INFINITY, kNonFinite};
     return;
   }
-  WriteDocument(team, params, group, item.document, maxima, rows);
+  WriteDocument(team, params, group, weights, item.document, maxima, rows);
 }
 
 // Once per block, at its end: the last block leaves the counters at 0 for the next launch.

@@ -7,6 +7,9 @@
 // item is finished by the block that scores it; the items of a split document leave their maxima in
 // device memory, and the last to arrive combines them: maxima are exact, so in any order.
 //
+// Launches that may overlap (TileConfig::overlaps_previous) must not share counters, tickets or
+// partial results with the launch before.
+//
 // Shapes: documents' rows as Scorer has them, 16-byte aligned, the pitch a multiple of 16, or of 4
 // where it is less than 16.  The query is an image in the kernel's layout: query_image.h.
 // Errors: launchers return what cudaGetLastError says.
@@ -58,8 +61,9 @@ struct WorkItem {
   uint32_t document;     // In LaunchParams::scores.
   uint32_t first_token;  // The item's first row within the document.
   uint32_t split;        // In LaunchParams::splits, or kNotSplit.
-  uint16_t part;
-  uint16_t chunk;  // Of query tokens; where blocks keep to one chunk it is the block's.
+  uint32_t slot;         // Of the item's partial maxima, for the document's first chunk.
+  uint16_t siblings;     // Items of the document, with this one.
+  uint16_t chunk;  // Of query tokens; where blocks keep to one chunk it is the block's, and not here.
 };
 
 struct SplitDocument {
@@ -81,7 +85,9 @@ struct MatchOut {
 };
 
 struct LaunchParams {
+  GroupParams only_group;  // Where there is but one: it need not be fetched.
   const GroupParams* groups;
+  uint32_t group_count;
   const WorkItem* items;
   uint32_t item_count;
   const SplitDocument* splits;
@@ -95,8 +101,7 @@ struct LaunchParams {
 
 // The Hopper kernels' view of the rows: all groups of a launch share the maps.
 struct TensorMaps {
-  CUtensorMap tile;  // Boxes of a whole tile's rows.
-  CUtensorMap tail;  // Boxes of kTailRows rows, for a document's last rows.
+  CUtensorMap of_rows[kBoxes];  // Boxes of kBoxUnit, 2 * kBoxUnit, ... rows, up to a whole tile's.
 };
 
 cudaError_t LaunchGeneric(const TileConfig& config, const LaunchParams& params, uint32_t blocks,

@@ -285,11 +285,13 @@ __device__ void TakeTile(const Task& task, uint32_t tile, const float (&similari
     if (row >= task.row_count) continue;
     maxima->poison = fmaf(similarity[0][half * 2], 0.0f, maxima->poison);
     const float factor = task.group->normalize ? shared->inverse_norm[in_tile + half * 8] : 1;
+    const bool is_sign = task.group->normalize && task.group->dim == 1;  // Exactly: ties are ties.
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
 #pragma unroll
       for (int column = 0; column < 2; ++column) {
-        const float value = similarity[n][half * 2 + column] * factor;
+        float value = similarity[n][half * 2 + column] * factor;
+        if (is_sign) value = rintf(value);
         if (value > maxima->value[n][column]) {
           maxima->value[n][column] = value;
           maxima->row[n][column] = task.first_token + row;
@@ -405,13 +407,13 @@ __global__ void __launch_bounds__(kThreads, kType == ElementType::kFloat32 ? 2 :
       shared->next_item = gridDim.x + atomicAdd(params.counters, 1);
     }
     const WorkItem item = params.items[index];
-    const GroupParams& group = params.groups[item.group];
+    const GroupParams& group = GroupOf(params, item.group);
     Maxima maxima;
     FindMaxima<kType>(MakeTask<kType>(group, item), shared, &maxima);
     const bool suspicious = ReduceMaxima(&maxima, shared);  // Its barriers free the ring.
     float* const all_maxima = reinterpret_cast<float*>(shared->ring);
     uint32_t* const all_rows = reinterpret_cast<uint32_t*>(shared->ring) + kMaxQueryTokens;
-    FinishItem(team, kType, params, group, item, item.chunk, kGenericChunk, suspicious,
+    FinishItem(team, kType, params, group, group.weights, item, item.chunk, kGenericChunk, suspicious,
                shared->maxima[0], shared->rows[0], all_maxima, all_rows, &shared->finish);
     __syncthreads();
     index = is_dynamic ? shared->next_item : params.item_count;

@@ -4,10 +4,15 @@
 // A block keeps its query in shared memory and works through items of the work list.  One thread
 // (the producer) lets the copy engine fill a ring of stages, each 64 rows of one or two atoms of 64
 // columns; one warpgroup of consumers, or two that take tiles in turn, multiplies and keeps running
-// maxima in registers.  The producer is ahead by the ring's depth, also across documents.
+// maxima in registers; one warp (the finisher) turns an item's maxima into a score, or into a part of
+// one, while the consumers go on.  The producer is ahead by the ring's depth, also across documents.
 //
-// A document's last rows come in boxes of 16, so that at most 15 rows of its neighbour are read;
-// those are masked in registers.
+// A document's last rows come in a box of as many rows, rounded up to 16, so that at most 15 rows of
+// its neighbour are read; those are masked in registers.
+//
+// A launch may overlap the end of the launch before it (programmatic dependent launch): its blocks
+// start on multiprocessors that have room.  The two share nothing that either writes, and a launch
+// ends only after the one before it: so what follows it on the stream sees both.
 #include "kernels/cuda/finish.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/pipeline.cuh"
@@ -18,9 +23,7 @@ namespace maxsimd::cuda {
 namespace {
 
 constexpr uint32_t kQueue = 4;  // Items that the producer may be ahead.
-constexpr uint32_t kAtomTileBytes = kTileRows * kAtomBytes;
 constexpr uint32_t kAtomColumns = 64;
-constexpr uint32_t kTailBoxBytes = kTailRows * kAtomBytes;
 constexpr uint32_t kWarpsOfGroup = 4;
 
 // What a launch has beside LaunchParams.
@@ -29,7 +32,9 @@ struct Sm90Params {
   uint32_t chunks;       // Block b keeps to query chunk b % chunks.
   uint32_t stages;
   uint32_t query_slots;
-  uint32_t query_bytes;  // Of one chunk.
+  uint32_t query_bytes;  // Of one chunk, with its weights,
+  uint32_t query_rows_bytes;  // without,
+  uint32_t query_slot_bytes;  // and as it lies in shared memory.
   uint32_t atoms;        // Of a row.
   uint32_t all_tokens;   // Room for the maxima of a split document.
   // Where atom a of a row begins: column a * column_step, depth a * depth_step of the map.
@@ -51,6 +56,8 @@ struct Control {
   Barrier query_empty[kMaxQuerySlots];
   Barrier item_full[kQueue];
   Barrier item_empty[kQueue];
+  Barrier maxima_full[2];
+  Barrier maxima_empty[2];
   QueueEntry queue[kQueue];
   FinishState finish;
   uint32_t suspicious[2][2 * kWarpsOfGroup];
@@ -73,7 +80,7 @@ __device__ Shared PlaceShared(std::byte* bytes, const Sm90Params& params) {
   const uint32_t misplaced = SharedAddress(bytes) % 1024;
   Shared shared;
   shared.query = bytes + (1024 - misplaced) % 1024;
-  shared.ring = shared.query + params.query_slots * params.query_bytes;
+  shared.ring = shared.query + params.query_slots * params.query_slot_bytes;
   shared.all_maxima = reinterpret_cast<float*>(shared.ring + params.stages * kStageBytes);
   float* next = shared.all_maxima + params.all_tokens;
   shared.all_rows = reinterpret_cast<uint32_t*>(next);
@@ -100,6 +107,7 @@ class ItemSource {
         next_index_(blockIdx.x / params.chunks) {
     Fetch();
   }
+  __device__ bool IsDynamic() const { return launch_.item_count > lanes_; }
   // rows == 0 at the end.
   __device__ WorkItem Take() {
     const WorkItem item = next_;
@@ -114,35 +122,31 @@ class ItemSource {
       return;
     }
     next_ = launch_.items[next_index_];
-    next_index_ = launch_.item_count > lanes_ ? lanes_ + atomicAdd(counter_, 1) : launch_.item_count;
+    next_index_ = IsDynamic() ? lanes_ + atomicAdd(counter_, 1) : launch_.item_count;
   }
 
   const LaunchParams& launch_;
   const uint32_t lanes_;
   uint32_t* const counter_;
-  uint32_t next_index_;
+  uint32_t next_index_;  // Of the item after next_.
   WorkItem next_;
 };
 
+// Rows of the box that brings the first `rows` rows of a tile: at most 15 of them are another's.
+__device__ uint32_t BoxRows(uint32_t rows) {
+  return (min(rows, kTileRows) + kBoxUnit - 1) / kBoxUnit * kBoxUnit;
+}
+
+// The tile's atoms lie BoxRows(rows) rows apart in the stage.
 __device__ void LoadTile(const Sm90Params& params, const TensorMaps& maps, std::byte* stage,
                          Barrier* full, int row, uint32_t rows, uint32_t first_atom) {
   const uint32_t atoms = min(2u, params.atoms - first_atom);
-  if (rows > kTileRows - kTailRows) {
-    ArriveExpecting(full, atoms * kAtomTileBytes);
-    for (uint32_t a = 0; a < atoms; a += params.box_atoms) {
-      BoxCopy(stage + a * kAtomTileBytes, &maps.tile, (first_atom + a) * params.column_step, row,
-              (first_atom + a) * params.depth_step, params.policy, full);
-    }
-    return;
-  }
-  const uint32_t boxes = (rows + kTailRows - 1) / kTailRows;
-  ArriveExpecting(full, atoms * boxes * kTailBoxBytes);
-  for (uint32_t a = 0; a < atoms; ++a) {
-    for (uint32_t box = 0; box < boxes; ++box) {
-      BoxCopy(stage + a * kAtomTileBytes + box * kTailBoxBytes, &maps.tail,
-              (first_atom + a) * params.column_step, row + box * kTailRows,
-              (first_atom + a) * params.depth_step, params.policy, full);
-    }
+  const uint32_t box_rows = BoxRows(rows);
+  const CUtensorMap* const map = &maps.of_rows[box_rows / kBoxUnit - 1];
+  ArriveExpecting(full, atoms * box_rows * kAtomBytes);
+  for (uint32_t a = 0; a < atoms; a += params.box_atoms) {
+    BoxCopy(stage + a * box_rows * kAtomBytes, map, (first_atom + a) * params.column_step, row,
+            (first_atom + a) * params.depth_step, params.policy, full);
   }
 }
 
@@ -152,14 +156,14 @@ __device__ void LoadQuery(const Sm90Params& params, const GroupParams& group, co
   Control* const control = shared.control;
   Wait(&control->query_empty[place.index], place.parity ^ 1);
   ArriveExpecting(&control->query_full[place.index], params.query_bytes);
-  BulkCopy(shared.query + place.index * params.query_bytes,
+  BulkCopy(shared.query + place.index * params.query_slot_bytes,
            group.query + static_cast<size_t>(BlockChunk(params)) * params.query_bytes,
            params.query_bytes, &control->query_full[place.index]);
 }
 
-__device__ void Produce(const Sm90Params& params, const TensorMaps& maps, const Shared& shared) {
+__device__ void Produce(const Sm90Params& params, const TensorMaps& maps, const Shared& shared,
+                        ItemSource& source) {
   Control* const control = shared.control;
-  ItemSource source(params);
   RingPlace stage;
   RingPlace entry;
   RingPlace query;
@@ -174,7 +178,7 @@ __device__ void Produce(const Sm90Params& params, const TensorMaps& maps, const 
     entry.Advance(kQueue);
     if (item.rows == 0) return;
     if (new_query) {  // Only now: what it replaces is released by who has seen the entry.
-      const GroupParams& group = params.launch.groups[item.group];
+      const GroupParams& group = GroupOf(params.launch, item.group);
       current_group = item.group;
       tensor_row = group.tensor_row;
       LoadQuery(params, group, shared, query);
@@ -250,10 +254,10 @@ __device__ void TakeTile(const float (&c)[kN / 2], uint32_t rows, uint32_t first
   if (row + 8 < rows) TakeRow<kMatches, kN>(c, 1, first_token + row + 8, maxima);
 }
 
-// Waits for a stage, multiplies it into c, and releases it.
+// Waits for a stage, multiplies it into c, and releases it.  `atom_bytes`: from atom to atom.
 template <ElementType kType, int kN>
 __device__ void MultiplyStage(const Shared& shared, RingPlace stage, uint32_t query_address,
-                              uint32_t atoms, float (&c)[kN / 2]) {
+                              uint32_t atoms, uint32_t atom_bytes, float (&c)[kN / 2]) {
   Control* const control = shared.control;
   Wait(&control->full[stage.index], stage.parity);
   const uint32_t rows = SharedAddress(shared.ring) + stage.index * kStageBytes;
@@ -263,27 +267,28 @@ __device__ void MultiplyStage(const Shared& shared, RingPlace stage, uint32_t qu
     if (atom == atoms) break;
 #pragma unroll
     for (uint32_t k = 0; k < kAtomColumns / 16; ++k) {
-      Wgmma<kType>(c, MatrixDescriptor(rows + atom * kAtomTileBytes + k * 32),
+      Wgmma<kType>(c, MatrixDescriptor(rows + atom * atom_bytes + k * 32),
                    MatrixDescriptor(query_address + atom * (kN * kAtomBytes) + k * 32),
                    atom + k != 0);
     }
   }
   WgmmaCommit();
   WgmmaWait<0>();
-  if (threadIdx.x % 32 == 0) Arrive(&control->empty[stage.index]);
+  ArriveOnce(&control->empty[stage.index]);
 }
 
 // One tile, all of its stages: sums of 128 elements of dim are added in float32.
 template <ElementType kType, int kN>
 __device__ void MultiplyTile(const Sm90Params& params, const Shared& shared, RingPlace* stage,
-                             uint32_t query_address, float (&c)[kN / 2]) {
-  MultiplyStage<kType, kN>(shared, *stage, query_address, min(2u, params.atoms), c);
+                             uint32_t query_address, uint32_t rows, float (&c)[kN / 2]) {
+  const uint32_t atom_bytes = BoxRows(rows) * kAtomBytes;
+  MultiplyStage<kType, kN>(shared, *stage, query_address, min(2u, params.atoms), atom_bytes, c);
   stage->Advance(params.stages);
   if constexpr (kN <= 64) {  // Longer queries are scored here only where one stage is all.
     for (uint32_t atom = 2; atom < params.atoms; atom += 2) {
       float more[kN / 2];
       MultiplyStage<kType, kN>(shared, *stage, query_address + atom * (kN * kAtomBytes),
-                               min(2u, params.atoms - atom), more);
+                               min(2u, params.atoms - atom), atom_bytes, more);
       stage->Advance(params.stages);
 #pragma unroll
       for (int i = 0; i < kN / 2; ++i) c[i] += more[i];
@@ -336,6 +341,78 @@ __device__ void StoreWarpMaxima(Maxima<kN, kMatches>* maxima, float* to, uint32_
   if (lane == 0) *suspicious = any;
 }
 
+// Who reads the queue of items, and the queries that come with them.
+class ItemReader {
+ public:
+  // Waits for the next item.
+  __device__ const QueueEntry& Next(const Sm90Params& params, const Shared& shared) {
+    Control* const control = shared.control;
+    Wait(&control->item_full[entry_.index], entry_.parity);
+    const QueueEntry& entry = control->queue[entry_.index];
+    if (entry.new_query) {
+      if (has_query_) ArriveOnce(&control->query_empty[query_slot_]);
+      Wait(&control->query_full[query_.index], query_.parity);
+      query_slot_ = query_.index;
+      has_query_ = true;
+      query_.Advance(params.query_slots);
+    }
+    return entry;
+  }
+  // By the whole warp: it no longer needs the item.
+  __device__ void Release(const Shared& shared) {
+    ArriveOnce(&shared.control->item_empty[entry_.index]);
+    entry_.Advance(kQueue);
+  }
+  __device__ std::byte* Query(const Sm90Params& params, const Shared& shared) const {
+    return shared.query + query_slot_ * params.query_slot_bytes;
+  }
+
+ private:
+  RingPlace entry_;
+  RingPlace query_;  // The next to come.
+  uint32_t query_slot_ = 0;
+  bool has_query_ = false;
+};
+
+template <ElementType kType, int kN, int kGroups, bool kMatches>
+__device__ void Consume(const Sm90Params& params, const Shared& shared) {
+  constexpr uint32_t kWarps = kGroups * kWarpsOfGroup;
+  Control* const control = shared.control;
+  const uint32_t warp = threadIdx.x / 32;
+  ItemReader reader;
+  RingPlace stage;
+  RingPlace turn;
+  uint32_t tile_turn = 0;
+  while (true) {
+    const QueueEntry& entry = reader.Next(params, shared);
+    const uint32_t rows = entry.item.rows;
+    const uint32_t first_token = entry.item.first_token;
+    reader.Release(shared);
+    if (rows == 0) return;
+    const uint32_t query_address = SharedAddress(reader.Query(params, shared));
+    Maxima<kN, kMatches> maxima;
+    maxima.Clear();
+    for (uint32_t row = 0; row < rows; row += kTileRows, tile_turn ^= 1) {
+      if (kGroups == 2 && tile_turn != warp / kWarpsOfGroup) {
+        stage.Advance(params.stages);  // Of one stage: the other warpgroup's.
+        continue;
+      }
+      float c[kN / 2];
+      MultiplyTile<kType, kN>(params, shared, &stage, query_address, rows - row, c);
+      TakeTile<kMatches, kN>(c, rows - row, first_token + row, &maxima);
+    }
+    Wait(&control->maxima_empty[turn.index], turn.parity ^ 1);
+    const uint32_t place = turn.index * kWarps + warp;
+    StoreWarpMaxima(&maxima, shared.maxima + place * kN, shared.rows + place * kN,
+                    &control->suspicious[turn.index][warp]);
+    ArriveOnce(&control->maxima_full[turn.index]);
+    turn.Advance(2);
+  }
+}
+
+// ---- The finisher.
+
+// The warps' maxima become those of the item, in the first warp's place.
 template <int kN, int kWarps, bool kMatches>
 __device__ void CombineWarps(uint32_t column, float* maxima, uint32_t* rows) {
   float value = maxima[column];
@@ -354,103 +431,65 @@ __device__ void CombineWarps(uint32_t column, float* maxima, uint32_t* rows) {
 }
 
 template <ElementType kType, int kN, int kGroups, bool kMatches>
-__device__ void FinishTiles(const Sm90Params& params, const Shared& shared, const WorkItem& item,
-                            uint32_t turn, Maxima<kN, kMatches>* maxima) {
+__device__ void Finish(const Sm90Params& params, const Shared& shared) {
   constexpr int kWarps = kGroups * kWarpsOfGroup;
-  const Team<kGroups * 128> team{static_cast<int>(threadIdx.x)};
-  const uint32_t warp = threadIdx.x / 32;
-  float* const values = shared.maxima + turn * kWarps * kN;
-  uint32_t* const rows = shared.rows + turn * kWarps * kN;
-  uint32_t* const flags = shared.control->suspicious[turn];
-  StoreWarpMaxima(maxima, values + warp * kN, rows + warp * kN, flags + warp);
-  team.Sync();
-  bool suspicious = false;
-#pragma unroll
-  for (int w = 0; w < kWarps; ++w) suspicious |= flags[w] != 0;
-  const GroupParams& group = params.launch.groups[item.group];
-  if (!kMatches && kN <= 64 && item.split == kNotSplit && !suspicious) {
-    // The common case: one warp ends it while the others go on.
-    if (warp == 0) {
-      for (uint32_t i = threadIdx.x; i < kN; i += 32) CombineWarps<kN, kWarps, false>(i, values, rows);
-      __syncwarp();
-      WriteScore(params.launch, group, item.document, values, threadIdx.x);
-    }
-    return;
-  }
-  for (uint32_t i = threadIdx.x; i < kN; i += kGroups * 128) {
-    CombineWarps<kN, kWarps, kMatches>(i, values, rows);
-  }
-  team.Sync();
-  FinishItem(team, kType, params.launch, group, item, BlockChunk(params), kN, suspicious, values,
-             rows, shared.all_maxima, shared.all_rows, &shared.control->finish);
-}
-
-template <ElementType kType, int kN, int kGroups, bool kMatches>
-__device__ void Consume(const Sm90Params& params, const Shared& shared) {
   Control* const control = shared.control;
-  const uint32_t lane = threadIdx.x % 32;
-  const uint32_t group_of_warps = threadIdx.x / 128;
-  RingPlace stage;
-  RingPlace entry;
-  RingPlace query;  // The next to come.
-  uint32_t query_slot = 0;
-  bool has_query = false;
-  uint32_t tile_turn = 0;
-  for (uint32_t turn = 0;; turn ^= 1) {
-    Wait(&control->item_full[entry.index], entry.parity);
-    const WorkItem item = control->queue[entry.index].item;
-    const bool new_query = control->queue[entry.index].new_query != 0;
-    __syncwarp();
-    if (lane == 0) Arrive(&control->item_empty[entry.index]);
-    entry.Advance(kQueue);
+  const Team<32> team{static_cast<int>(threadIdx.x % 32)};
+  ItemReader reader;
+  RingPlace turn;
+  while (true) {
+    const WorkItem item = reader.Next(params, shared).item;
     if (item.rows == 0) return;
-    if (new_query) {
-      if (has_query && lane == 0) Arrive(&control->query_empty[query_slot]);
-      Wait(&control->query_full[query.index], query.parity);
-      query_slot = query.index;
-      has_query = true;
-      query.Advance(params.query_slots);
+    const GroupParams& group = GroupOf(params.launch, item.group);
+    Wait(&control->maxima_full[turn.index], turn.parity);
+    float* const maxima = shared.maxima + turn.index * kWarps * kN;
+    uint32_t* const rows = shared.rows + turn.index * kWarps * kN;
+    for (uint32_t i = team.thread; i < kN; i += 32) {
+      CombineWarps<kN, kWarps, kMatches>(i, maxima, rows);
     }
-    const uint32_t query_address = SharedAddress(shared.query) + query_slot * params.query_bytes;
-    Maxima<kN, kMatches> maxima;
-    maxima.Clear();
-    for (uint32_t row = 0; row < item.rows; row += kTileRows, tile_turn ^= 1) {
-      if (kGroups == 2 && tile_turn != group_of_warps) {
-        stage.Advance(params.stages);  // Of one stage: the other warpgroup's.
-        continue;
-      }
-      float c[kN / 2];
-      MultiplyTile<kType, kN>(params, shared, &stage, query_address, c);
-      TakeTile<kMatches, kN>(c, item.rows - row, item.first_token + row, &maxima);
-    }
-    FinishTiles<kType, kN, kGroups, kMatches>(params, shared, item, turn, &maxima);
+    const bool suspicious = __any_sync(
+        ~0u, team.thread < kWarps && control->suspicious[turn.index][team.thread % kWarps] != 0);
+    const float* const weights =
+        params.chunks > 1 ? group.weights
+                          : reinterpret_cast<const float*>(reader.Query(params, shared) +
+                                                           params.query_rows_bytes);
+    FinishItem(team, kType, params.launch, group, weights, item, BlockChunk(params), kN, suspicious,
+               maxima, rows, shared.all_maxima, shared.all_rows, &control->finish);
+    ArriveOnce(&control->maxima_empty[turn.index]);
+    turn.Advance(2);
+    reader.Release(shared);
   }
 }
 
 template <int kGroups>
 __device__ void InitBarriers(const Sm90Params& params, Control* control) {
   constexpr uint32_t kConsumerWarps = kGroups * kWarpsOfGroup;
+  constexpr uint32_t kReaders = kConsumerWarps + 1;  // And the finisher.
   for (uint32_t i = 0; i < params.stages; ++i) {
     InitBarrier(&control->full[i], 1);
     InitBarrier(&control->empty[i], kWarpsOfGroup);
   }
   for (uint32_t i = 0; i < kMaxQuerySlots; ++i) {
     InitBarrier(&control->query_full[i], 1);
-    InitBarrier(&control->query_empty[i], kConsumerWarps);
+    InitBarrier(&control->query_empty[i], kReaders);
   }
   for (uint32_t i = 0; i < kQueue; ++i) {
     InitBarrier(&control->item_full[i], 1);
-    InitBarrier(&control->item_empty[i], kConsumerWarps);
+    InitBarrier(&control->item_empty[i], kReaders);
+  }
+  for (uint32_t i = 0; i < 2; ++i) {
+    InitBarrier(&control->maxima_full[i], kConsumerWarps);
+    InitBarrier(&control->maxima_empty[i], 1);
   }
   PublishBarriers();
 }
 
 // Two warpgroups of 256-token products need more registers a thread than 384 threads have; the
-// producer's warpgroup gives its own up: 2 * 128 * 232 + 128 * 40 = 384 * 168.
+// producer's warpgroup gives its own up: 2 * 128 * 224 + 128 * 56 = 384 * 168.
 template <int kN>
 constexpr int kGroupsFor = kN == 256 ? 2 : 1;
 template <int kN>
-constexpr int kThreadsFor = kN == 256 ? 384 : 160;
+constexpr int kThreadsFor = kN == 256 ? 384 : 192;
 template <int kN>
 constexpr int kBlocksFor = kN == 32 ? 3 : kN == 256 ? 1 : 2;
 
@@ -461,22 +500,26 @@ __global__ void __launch_bounds__(kThreadsFor<kN>, kBlocksFor<kN>)
   constexpr int kGroups = kGroupsFor<kN>;
   extern __shared__ __align__(1024) std::byte shared_bytes[];
   const Shared shared = PlaceShared<kN, kGroups, kMatches>(shared_bytes, params);
+  constexpr uint32_t kProducer = kGroups * 128;
+  constexpr uint32_t kFinisher = kProducer + 32;
+  AllowNextLaunch();
   if (threadIdx.x == 0) InitBarriers<kGroups>(params, shared.control);
-  if (threadIdx.x == kGroups * 128) {
-    PrefetchMap(&maps.tile);
-    PrefetchMap(&maps.tail);
+  if (threadIdx.x >= kProducer && threadIdx.x < kProducer + kBoxes) {
+    PrefetchMap(&maps.of_rows[threadIdx.x - kProducer]);
   }
   __syncthreads();
-  if (threadIdx.x >= kGroups * 128) {
-    if constexpr (kGroups == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-    if (threadIdx.x == kGroups * 128) {
-      Produce(params, maps, shared);
-      if (params.launch.item_count > gridDim.x / params.chunks) {
-        LeaveCounters(params.launch.counters);
-      }
+  if (threadIdx.x >= kProducer) {
+    if constexpr (kGroups == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
+    if (threadIdx.x == kProducer) {
+      ItemSource source(params);
+      Produce(params, maps, shared, source);
+      if (source.IsDynamic()) LeaveCounters(params.launch.counters);
+      WaitForPreviousLaunch();
+    } else if (threadIdx.x >= kFinisher && threadIdx.x < kFinisher + 32) {
+      Finish<kType, kN, kGroups, kMatches>(params, shared);
     }
   } else {
-    if constexpr (kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    if constexpr (kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
     Consume<kType, kN, kGroups, kMatches>(params, shared);
   }
 #endif
@@ -514,13 +557,14 @@ Sm90Params MakeParams(const TileConfig& config, const LaunchParams& launch) {
   params.stages = config.stages;
   params.query_slots = config.query_slots;
   params.query_bytes = static_cast<uint32_t>(QueryChunkBytes(config));
+  params.query_rows_bytes = static_cast<uint32_t>(QueryRowsBytes(config));
+  params.query_slot_bytes = static_cast<uint32_t>(QuerySlotBytes(config));
   params.atoms = config.atoms;
   params.all_tokens = config.chunks * config.chunk_tokens;
   params.column_step = config.whole_atoms ? 0 : kAtomColumns;
   params.depth_step = config.whole_atoms ? 1 : 0;
   params.box_atoms = config.box_atoms;
-  // What several blocks read stays in L2 for the others.
-  params.policy = config.chunks == 1 ? kEvictFirst : kEvictNormal;
+  params.policy = config.evict_first ? kEvictFirst : kEvictNormal;
   return params;
 }
 
@@ -552,9 +596,18 @@ cudaError_t PrepareSm90() {
 cudaError_t LaunchSm90(const TileConfig& config, const LaunchParams& params, const TensorMaps& maps,
                        uint32_t blocks, cudaStream_t stream) {
   const Sm90Params sm90 = MakeParams(config, params);
+  cudaLaunchAttribute overlap;
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
   return ForKernel(config, [&](auto* kernel, int threads) {
-    kernel<<<blocks, threads, SharedBytes(config), stream>>>(sm90, maps);
-    return cudaGetLastError();
+    cudaLaunchConfig_t launch = {};
+    launch.gridDim = blocks;
+    launch.blockDim = threads;
+    launch.dynamicSmemBytes = SharedBytes(config);
+    launch.stream = stream;
+    launch.attrs = &overlap;
+    launch.numAttrs = config.overlaps_previous ? 1 : 0;
+    return cudaLaunchKernelEx(&launch, kernel, sm90, maps);
   });
 }
 

@@ -38,6 +38,12 @@ __device__ inline void Arrive(Barrier* barrier) {
                : "memory");
 }
 
+// One arrival for the whole warp, after all of its lanes have come here.
+__device__ inline void ArriveOnce(Barrier* barrier) {
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) Arrive(barrier);
+}
+
 __device__ inline void Wait(Barrier* barrier, uint32_t parity) {
   asm volatile(
       "{\n.reg .pred done;\n"

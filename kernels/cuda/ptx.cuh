@@ -13,9 +13,14 @@ __device__ inline uint32_t SharedAddress(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// Waits for `count` threads of the block at barrier `id`; 0 is __syncthreads' own.
-__device__ inline void NamedBarrier(int id, int count) {
-  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(count) : "memory");
+// Programmatic dependent launch: the next launch on the stream may start now (if its launch says so,
+// and once every block has come here); and waiting for the one before to be over and its memory
+// visible.  Without the launch attribute neither does anything.
+__device__ inline void AllowNextLaunch() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+__device__ inline void WaitForPreviousLaunch() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
 // Copies `valid` of 16 bytes, at most 16, and zeros behind them.

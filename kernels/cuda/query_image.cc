@@ -24,13 +24,22 @@ void PlaceRow(const std::byte* row, size_t row_bytes, uint32_t token, uint32_t a
     return;
   }
   const uint32_t in_chunk = token % config.chunk_tokens;
-  std::byte* const chunk =
-      image + size_t{token / config.chunk_tokens} * config.chunk_tokens * atoms * kAtomBytes;
+  std::byte* const chunk = image + token / config.chunk_tokens * QueryChunkBytes(config);
   for (size_t at = 0; at < row_bytes; at += kUnitBytes) {
     const size_t unit = at % kAtomBytes / kUnitBytes;
     std::byte* const to = chunk + at / kAtomBytes * config.chunk_tokens * kAtomBytes +
                           in_chunk * kAtomBytes + (unit ^ (in_chunk % 8)) * kUnitBytes;
     std::memcpy(to, row + at, std::min(kUnitBytes, row_bytes - at));
+  }
+}
+
+void PlaceWeights(uint32_t tokens, const TileConfig& config, const float* weights,
+                  std::byte* image) {
+  for (uint32_t first = 0; first < tokens; first += config.chunk_tokens) {
+    const uint32_t count = std::min(config.chunk_tokens, tokens - first);
+    std::memcpy(image + first / config.chunk_tokens * QueryChunkBytes(config) +
+                    QueryRowsBytes(config),
+                weights + first, count * sizeof(float));
   }
 }
 
@@ -41,6 +50,10 @@ float NormalizeRow(ElementType type, uint32_t dim, std::byte* row) {
     largest = std::max(largest, std::abs(double{LoadElement(type, row, k)}));
   }
   if (largest == 0) return 0;
+  if (dim == 1) {  // All that is left is the sign; exactly, so that equal similarities are equal.
+    StoreElement(type, LoadElement(type, row, 0) < 0 ? -1.0f : 1.0f, row, 0);
+    return 1;
+  }
   // float16's own range is small enough.
   const int exponent = type == ElementType::kFloat16 ? 0 : std::ilogb(largest);
   double sum = 0;
@@ -55,12 +68,13 @@ float NormalizeRow(ElementType type, uint32_t dim, std::byte* row) {
 }  // namespace
 
 size_t QueryImageBytes(const QueryView& query, const TileConfig& config) {
+  if (config.kernel == Kernel::kSm90) return config.chunks * QueryChunkBytes(config);
   return size_t{PaddedTokens(query, config)} * AtomCount(query.element_type, query.dim) *
          kAtomBytes;
 }
 
-void WriteQueryImage(const QueryView& query, const TileConfig& config, std::byte* image,
-                     float* factors) {
+void WriteQueryImage(const QueryView& query, const TileConfig& config, const float* weights,
+                     std::byte* image, float* factors) {
   std::memset(image, 0, QueryImageBytes(query, config));
   const size_t row_bytes = query.dim * ElementBytes(query.element_type);
   const uint32_t atoms = AtomCount(query.element_type, query.dim);
@@ -74,6 +88,7 @@ void WriteQueryImage(const QueryView& query, const TileConfig& config, std::byte
     }
     PlaceRow(row, row_bytes, token, atoms, config, image);
   }
+  if (config.kernel == Kernel::kSm90) PlaceWeights(query.tokens, config, weights, image);
 }
 
 double WriteWeights(const QueryView& query, float* weights) {

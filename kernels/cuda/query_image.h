@@ -3,7 +3,8 @@
 //
 //   generic: [chunk tokens][atoms * 128 bytes], row after row
 //   sm90:    per chunk, per atom: [tokens][128 bytes], the 16-byte units of row r in the order of
-//            unit ^ (r % 8): an image of shared memory under the 128-byte swizzle
+//            unit ^ (r % 8): an image of shared memory under the 128-byte swizzle; then the
+//            chunk's weights
 //
 // Normalisation: rows are not divided by their norms, which would round them to the element type;
 // instead 1 / norm multiplies each maximum, exactly as far as maxima go, since it is positive.
@@ -24,9 +25,10 @@ namespace maxsimd::cuda {
 // Bytes of all chunks of the query's image.
 size_t QueryImageBytes(const QueryView& query, const TileConfig& config);
 
-// Writes the image; with normalisation also factors[tokens], 0 where a row's norm is 0.
-void WriteQueryImage(const QueryView& query, const TileConfig& config, std::byte* image,
-                     float* factors);
+// Writes the image, with these weights[tokens]; with normalisation also factors[tokens], 0 where a
+// row's norm is 0.
+void WriteQueryImage(const QueryView& query, const TileConfig& config, const float* weights,
+                     std::byte* image, float* factors);
 
 // Weights as the kernels add them, and what divides their sum.  A mean's weights are scaled by a
 // power of two to at most 1, with the divisor: otherwise products could vanish that the division

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kFirstUploadBytes = size_t{4} << 20;
 constexpr size_t kFirstOutputBytes = size_t{1} << 20;
 constexpr size_t kFirstPartialBytes = size_t{4} << 20;
-constexpr size_t kFirstTickets = 16384;
+constexpr size_t kFirstCounters = 32768;
 
 constexpr size_t kRowAlignment = 16;
 
@@ -60,7 +60,7 @@ absl::Status ScorerSlot::Create() {
   sizes.upload_bytes = kFirstUploadBytes;
   sizes.score_count = kFirstOutputBytes / sizeof(ScoreOut);
   sizes.partial_count = kFirstPartialBytes / sizeof(float);
-  sizes.ticket_count = kFirstTickets;
+  sizes.counter_count = kFirstCounters;
   return ReserveFor(sizes);
 }
 
@@ -74,7 +74,7 @@ absl::Status ScorerSlot::ReserveFor(const BatchSizes& sizes) {
   RETURN_IF_ERROR(outputs_host_.Reserve(output_bytes));
   RETURN_IF_ERROR(outputs_.Reserve(output_bytes));
   RETURN_IF_ERROR(partials_.Reserve(sizes.partial_count * (sizeof(float) + sizeof(uint32_t))));
-  const size_t counter_bytes = (kCounters + sizes.ticket_count) * sizeof(uint32_t);
+  const size_t counter_bytes = sizes.counter_count * sizeof(uint32_t);
   if (counter_bytes <= counters_.size()) return absl::OkStatus();
   RETURN_IF_ERROR(counters_.Reserve(counter_bytes));
   return ToStatus(cudaMemsetAsync(counters_.data(), 0, counters_.size(), stream_.get()), "memset");

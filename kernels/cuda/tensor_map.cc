@@ -47,9 +47,10 @@ absl::StatusOr<TensorMaps> MakeTensorMaps(const std::byte* base, uint64_t rows,
                                           uint64_t pitch_bytes, uint32_t dim,
                                           const TileConfig& config) {
   TensorMaps maps;
-  RETURN_IF_ERROR(
-      Encode(base, rows, pitch_bytes, dim, config, kTileRows, config.box_atoms, &maps.tile));
-  RETURN_IF_ERROR(Encode(base, rows, pitch_bytes, dim, config, kTailRows, 1, &maps.tail));
+  for (uint32_t box = 0; box < kBoxes; ++box) {
+    RETURN_IF_ERROR(Encode(base, rows, pitch_bytes, dim, config, (box + 1) * kBoxUnit,
+                           config.box_atoms, &maps.of_rows[box]));
+  }
   return maps;
 }
 

@@ -14,6 +14,9 @@ constexpr size_t kMaxChunkBytes = 64 * 1024;
 
 constexpr uint32_t kMaxSm90Chunks = 64;
 
+// What the swizzle's pattern repeats after.
+constexpr size_t kSlotAlignment = 1024;
+
 // Consumer warps: one warpgroup, or two for products of 256 tokens.
 constexpr uint32_t WarpsFor(uint32_t chunk_tokens) { return chunk_tokens == 256 ? 8 : 4; }
 
@@ -56,11 +59,14 @@ bool IsForSm90(const GroupShape& shape, const DeviceTraits& device) {
   return chunk != 0 && CeilDiv(shape.query_tokens, chunk) <= kMaxSm90Chunks;
 }
 
+uint32_t MostBlocks(const TileConfig& config) {
+  return config.chunk_tokens == 32 ? 3 : config.chunk_tokens == 256 ? 1 : 2;
+}
+
 // As many blocks as keep at least four stages each: they hide the ends of each other's documents.
-void ChooseStages(TileConfig* config) {
-  const size_t beside = config->query_slots * QueryChunkBytes(*config) + FixedBytes(*config);
-  for (uint32_t blocks = config->chunk_tokens == 32 ? 3 : config->chunk_tokens == 256 ? 1 : 2;
-       blocks >= 1; --blocks) {
+void ChooseStages(TileConfig* config, uint32_t most) {
+  const size_t beside = config->query_slots * QuerySlotBytes(*config) + FixedBytes(*config);
+  for (uint32_t blocks = most; blocks >= 1; --blocks) {
     const size_t room =
         std::min(kSm90BlockShared, kMultiprocessorShared / blocks - kReservedShared);
     if (room < beside) continue;
@@ -85,17 +91,30 @@ TileConfig ChooseTileConfig(const GroupShape& shape, const DeviceTraits& device)
   config.chunks = CeilDiv(shape.query_tokens, config.chunk_tokens);
   config.return_matches = shape.return_matches;
   // Two queries side by side where they are small: blocks change groups without a pause.
-  config.query_slots = config.chunks == 1 && QueryChunkBytes(config) <= 8192 ? 2 : 1;
-  ChooseStages(&config);
+  config.query_slots = config.chunks == 1 && QueryRowsBytes(config) <= 8192 ? 2 : 1;
+  config.evict_first = config.chunks == 1;
+  ChooseStages(&config, MostBlocks(config));
   return config;
 }
 
-size_t QueryChunkBytes(const TileConfig& config) {
+void TuneBlocks(uint32_t blocks, TileConfig* config) {
+  if (config->kernel == Kernel::kSm90) ChooseStages(config, std::min(blocks, MostBlocks(*config)));
+}
+
+size_t QuerySlotBytes(const TileConfig& config) {
+  return (QueryChunkBytes(config) + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+}
+
+size_t QueryRowsBytes(const TileConfig& config) {
   return size_t{config.chunk_tokens} * config.atoms * kAtomBytes;
 }
 
+size_t QueryChunkBytes(const TileConfig& config) {
+  return QueryRowsBytes(config) + config.chunk_tokens * sizeof(float);
+}
+
 size_t SharedBytes(const TileConfig& config) {
-  return FixedBytes(config) + config.query_slots * QueryChunkBytes(config) +
+  return FixedBytes(config) + config.query_slots * QuerySlotBytes(config) +
          size_t{config.stages} * kStageBytes;
 }
 

@@ -17,8 +17,9 @@ namespace maxsimd::cuda {
 
 // Document rows of a tile, in both kernels: wgmma's M; four warps' rows of mma.sync.
 constexpr uint32_t kTileRows = 64;
-// Rows of the box that loads a document's end: at most 15 of its rows are another's.
-constexpr uint32_t kTailRows = 16;
+// Rows come in boxes of a multiple of 16 rows.
+constexpr uint32_t kBoxUnit = 16;
+constexpr uint32_t kBoxes = kTileRows / kBoxUnit;
 // Query tokens of the generic kernel's chunk.
 constexpr uint32_t kGenericChunk = 64;
 // An atom is the 128 bytes of a row that shared memory is swizzled over.
@@ -65,6 +66,8 @@ struct TileConfig {
   uint32_t atoms = 0;        // Of a row.
   bool whole_atoms = false;  // dim is a multiple of 64.
   uint32_t box_atoms = 1;    // That one copy brings.
+  bool evict_first = true;   // L2 need not keep the rows: no other block reads them.
+  bool overlaps_previous = true;  // A launch may start before the one before it ends.
 
 };
 
@@ -72,11 +75,14 @@ struct TileConfig {
 inline bool operator==(const TileConfig& a, const TileConfig& b) {
   const auto members = [](const TileConfig& c) {
     return std::tie(c.kernel, c.element_type, c.chunk_tokens, c.blocks_per_multiprocessor, c.chunks,
-                    c.return_matches, c.stages, c.query_slots, c.atoms, c.whole_atoms, c.box_atoms);
+                    c.return_matches, c.stages, c.query_slots, c.atoms, c.whole_atoms, c.box_atoms, c.evict_first,
+                    c.overlaps_previous);
   };
   return members(a) == members(b);
 }
 inline bool operator!=(const TileConfig& a, const TileConfig& b) { return !(a == b); }
+
+void TuneBlocks(uint32_t blocks, TileConfig* config);  // TUNING
 
 TileConfig ChooseTileConfig(const GroupShape& shape, const DeviceTraits& device);
 
@@ -89,8 +95,12 @@ constexpr uint32_t AtomCount(ElementType type, uint32_t dim) {
   return CeilDiv(uint64_t{dim} * ElementBytes(type), kAtomBytes);
 }
 
-// Of one chunk of a query's image in a Hopper kernel (query_image.h).
+// Of one chunk of a query's image in a Hopper kernel (query_image.h), without its weights and with.
+size_t QueryRowsBytes(const TileConfig& config);
 size_t QueryChunkBytes(const TileConfig& config);
+
+// Of shared memory that holds a chunk.
+size_t QuerySlotBytes(const TileConfig& config);
 
 // Dynamic shared memory of a Hopper kernel's block.
 size_t SharedBytes(const TileConfig& config);

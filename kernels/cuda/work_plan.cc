@@ -46,9 +46,11 @@ class Planner {
     item.group = document.group;
     item.document = group.first_document + document.index;
     item.split = kNotSplit;
+    item.siblings = static_cast<uint16_t>(parts * chunks);
+    const uint32_t first_slot = plan_->slots;
     if (parts * chunks > 1) {
       item.split = static_cast<uint32_t>(plan_->splits.size());
-      plan_->splits.push_back({rows.first_row, rows.length, plan_->slots, parts, chunks});
+      plan_->splits.push_back({rows.first_row, rows.length, first_slot, parts, chunks});
       plan_->slots += parts * chunks;
     }
     for (uint32_t part = 0; part < parts; ++part) {
@@ -57,7 +59,7 @@ class Planner {
       item.first_row = rows.first_row + first;
       item.rows = end - first;
       item.first_token = first;
-      item.part = static_cast<uint16_t>(part);
+      item.slot = first_slot + part * chunks;
       for (uint32_t chunk = 0; chunk < listed_chunks; ++chunk) {
         item.chunk = static_cast<uint16_t>(chunk);
         plan_->items.push_back(item);
@@ -87,18 +89,17 @@ void PlanWork(absl::Span<const PlannedGroup> groups, const TileConfig& config,
     const uint32_t tokens = groups[document.group].query_tokens;
     return std::max(ListedChunks(config, tokens), config.chunks);
   };
-  uint64_t left = 0;  // Tiles, once per chunk.
-  for (const Document& document : documents) left += uint64_t{document.tiles} * chunks_of(document);
+  uint64_t tiles = 0;  // Once per chunk.
+  for (const Document& document : documents) tiles += uint64_t{document.tiles} * chunks_of(document);
+  const uint32_t steps_per_tile = std::max(1u, config.atoms / 2);
+  const uint32_t cap =
+      std::max(CeilDiv(options.min_part_steps, steps_per_tile),
+               CeilDiv(static_cast<uint64_t>(options.share * static_cast<double>(tiles)), block_slots));
   Planner planner(groups, config, plan);
   for (const Document& document : documents) {
-    const uint32_t chunks = chunks_of(document);
-    const double share = options.share * static_cast<double>(left) / block_slots;
-    const uint32_t cap =
-        std::max(options.min_part_tiles, static_cast<uint32_t>(std::min(share, 1e9)));
     const uint32_t parts =
-        std::min({CeilDiv(document.tiles, cap), document.tiles, kMaxItemsOfDocument / chunks});
+        std::min(CeilDiv(document.tiles, cap), kMaxItemsOfDocument / chunks_of(document));
     planner.Add(document, parts);
-    left -= uint64_t{document.tiles} * chunks;
   }
   const uint32_t lanes = std::min<uint64_t>(block_slots / config.chunks, plan->items.size());
   plan->blocks = lanes * config.chunks;

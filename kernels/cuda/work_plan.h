@@ -1,9 +1,8 @@
 // The work list of one launch: its documents cut into items, longest first.  Pure.
 //
 // Blocks take items in the list's order as they become free, so long items come first and what is
-// left last is small.  A document of at most `cap` tiles is one item; a longer one is cut into equal
-// parts, where cap shrinks to the share of a block in what is left to do: full documents while there
-// is much, ever smaller parts towards the end, so that all blocks end together.
+// left last is small.  A document that would keep a block busy for longer than its share of all work
+// is cut into equal parts.
 #ifndef MAXSIMD_KERNELS_CUDA_WORK_PLAN_H_
 #define MAXSIMD_KERNELS_CUDA_WORK_PLAN_H_
 
@@ -20,10 +19,14 @@
 namespace maxsimd::cuda {
 
 struct PlanOptions {
-  // Shares of a block that a part is at most, and the fewest tiles worth a part of their own: a
-  // split costs the writing, counting and reading of maxima, about as long as a few tiles.
-  double share = 1;
-  uint32_t min_part_tiles = 4;
+  // The most of a block's share that an item may be.
+  double share = 0.5;
+  // Steps (of 128 elements of dim of a tile) that are worth a part of their own: a split costs the
+  // writing, counting and reading of maxima, some microseconds.
+  uint32_t min_part_steps = 8;
+  uint32_t blocks_per_multiprocessor = 0;  // TUNING
+  int evict_first = -1;  // TUNING
+  bool overlap = true;  // TUNING
 };
 
 // The documents of a group, and where its outputs begin in the launch's.

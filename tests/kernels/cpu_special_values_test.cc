@@ -94,7 +94,7 @@ TEST_P(CpuSpecialValuesTest, OverflowIsNonFiniteUnlessItsWeightIsZero) {
     ScoreAlone(*scorer_, group);
     EXPECT_EQ(group.scores[0].status,
               weight == 0 ? DocumentStatus::kScored : DocumentStatus::kNonFinite);
-    EXPECT_EQ(group.scores[0].score, weight == 0 ? 4e30f : -kInfinity);
+    EXPECT_FLOAT_EQ(group.scores[0].score, weight == 0 ? 4e30f : -kInfinity);
   }
 }
 
