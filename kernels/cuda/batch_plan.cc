@@ -68,7 +68,7 @@ void BatchPlan::PlanBucket(const DeviceTraits& device, const PlanOptions& option
     planned.push_back({groups_[group].documents, groups_[group].query.tokens,
                        static_cast<uint32_t>(outputs_[group].first_score)});
   }
-  if (options.blocks_per_multiprocessor != 0) TuneBlocks(options.blocks_per_multiprocessor, &bucket->config);
+  if (options.blocks_per_multiprocessor != 0) TuneBlocks(options.blocks_per_multiprocessor, options.stages, &bucket->config);
   if (options.evict_first >= 0) bucket->config.evict_first = options.evict_first;
   bucket->config.overlaps_previous = options.overlap;
   PlanWork(planned, bucket->config,

@@ -87,6 +87,7 @@ __device__ inline void WriteScore(const LaunchParams& params, const GroupParams&
                                   const float* weights, uint32_t document, const float* maxima,
                                   int lane) {
   double lane_sum = 0;
+#pragma unroll 8
   for (uint32_t i = lane; i < group.query_tokens; i += 32) {
     const float weight = weights[i];
     if (weight != 0) lane_sum += double{weight} * Similarity(group, i, maxima[i]);
@@ -118,27 +119,44 @@ __device__ void WriteDocument(Team<kThreads> team, const LaunchParams& params,
 }
 
 // Of all parts, the largest maximum of each token; of equals the lowest row, which lies in the
-// lowest part.
+// lowest part.  Several tokens at a time: each load takes most of a microsecond.
 template <int kThreads>
 __device__ void CombineParts(Team<kThreads> team, const LaunchParams& params,
                              const GroupParams& group, const SplitDocument& split,
                              uint32_t chunk_tokens, float* maxima, uint32_t* rows) {
-  for (uint32_t i = team.thread; i < group.query_tokens; i += kThreads) {
-    const uint64_t first =
-        static_cast<uint64_t>(split.first_slot + i / chunk_tokens) * chunk_tokens + i % chunk_tokens;
-    float maximum = -INFINITY;
-    uint32_t row = 0;
-#pragma unroll 4
+  constexpr uint32_t kAtATime = 8;
+  const uint64_t part_stride = uint64_t{split.chunks} * chunk_tokens;
+  // Chunks of a part lie behind each other: so do its tokens.
+  const uint64_t first = uint64_t{split.first_slot} * chunk_tokens;
+  for (uint32_t base = team.thread; base < group.query_tokens; base += kAtATime * kThreads) {
+    float best[kAtATime];
+    uint32_t best_row[kAtATime];
     for (uint32_t part = 0; part < split.parts; ++part) {
-      const uint64_t at = first + static_cast<uint64_t>(part) * split.chunks * chunk_tokens;
-      const float value = __ldcg(params.partial_maxima + at);
-      if (value > maximum) {
-        maximum = value;
-        if (group.return_matches) row = __ldcg(params.partial_rows + at);
+      float value[kAtATime];
+#pragma unroll
+      for (uint32_t i = 0; i < kAtATime; ++i) {
+        const uint32_t token = base + i * kThreads;
+        const uint64_t at = first + part * part_stride + token;
+        value[i] = token < group.query_tokens ? __ldcg(params.partial_maxima + at) : 0;
+      }
+#pragma unroll
+      for (uint32_t i = 0; i < kAtATime; ++i) {
+        if (part != 0 && !(value[i] > best[i])) continue;
+        best[i] = value[i];
+        best_row[i] = 0;
+        const uint32_t token = base + i * kThreads;
+        if (group.return_matches && token < group.query_tokens) {
+          best_row[i] = __ldcg(params.partial_rows + first + part * part_stride + token);
+        }
       }
     }
-    maxima[i] = maximum;
-    if (group.return_matches) rows[i] = row;
+#pragma unroll
+    for (uint32_t i = 0; i < kAtATime; ++i) {
+      const uint32_t token = base + i * kThreads;
+      if (token >= group.query_tokens) break;
+      maxima[token] = best[i];
+      if (group.return_matches) rows[token] = best_row[i];
+    }
   }
   team.Sync();
 }

@@ -7,7 +7,7 @@
 // maxima in registers; one warp (the finisher) turns an item's maxima into a score, or into a part of
 // one, while the consumers go on.  The producer is ahead by the ring's depth, also across documents.
 //
-// A document's last rows come in a box of as many rows, rounded up to 16, so that at most 15 rows of
+// A document's last rows come in a box of as many rows, rounded up to 8, so that at most 7 rows of
 // its neighbour are read; those are masked in registers.
 //
 // A launch may overlap the end of the launch before it (programmatic dependent launch): its blocks
@@ -23,6 +23,7 @@ namespace maxsimd::cuda {
 namespace {
 
 constexpr uint32_t kQueue = 4;  // Items that the producer may be ahead.
+constexpr uint32_t kDealtItems = 8;
 constexpr uint32_t kAtomColumns = 64;
 constexpr uint32_t kWarpsOfGroup = 4;
 
@@ -59,6 +60,7 @@ struct Control {
   Barrier maxima_full[2];
   Barrier maxima_empty[2];
   QueueEntry queue[kQueue];
+  WorkItem dealt[kDealtItems];
   FinishState finish;
   uint32_t suspicious[2][2 * kWarpsOfGroup];
 };
@@ -97,42 +99,69 @@ __device__ uint32_t BlockChunk(const Sm90Params& params) { return blockIdx.x % p
 
 // ---- The producer.
 
-// The block's items, fetched one ahead so that neither the counter's nor the list's latency shows.
+// The block's items.  The first few are dealt out, forth and back over the blocks so that all get
+// about the same, and fetched together; the others are taken from a counter, one ahead, so that
+// neither its latency nor the list's shows.
 class ItemSource {
  public:
-  __device__ explicit ItemSource(const Sm90Params& params)
+  __device__ ItemSource(const Sm90Params& params, WorkItem* dealt)
       : launch_(params.launch),
         lanes_(gridDim.x / params.chunks),
         counter_(params.launch.counters + BlockChunk(params)),
-        next_index_(blockIdx.x / params.chunks) {
-    Fetch();
+        dealt_(dealt) {}
+
+  // By the producer's warp, before anything else.
+  __device__ static void Deal(const Sm90Params& params, WorkItem* dealt) {
+    const uint32_t turn = threadIdx.x % 32;
+    if (turn >= kDealtItems) return;
+    const uint32_t lanes = gridDim.x / params.chunks;
+    const uint32_t lane = blockIdx.x / params.chunks;
+    const uint32_t index = turn * lanes + (turn % 2 == 0 ? lane : lanes - 1 - lane);
+    if (index < params.launch.item_count) {
+      dealt[turn] = params.launch.items[index];
+    } else {
+      dealt[turn].rows = 0;
+    }
   }
-  __device__ bool IsDynamic() const { return launch_.item_count > lanes_; }
+
+  __device__ bool IsDynamic() const { return launch_.item_count > kDealtItems * lanes_; }
+
   // rows == 0 at the end.
   __device__ WorkItem Take() {
+    if (taken_ < kDealtItems) {
+      const WorkItem item = dealt_[taken_++];
+      if (taken_ == kDealtItems && IsDynamic()) {
+        ClaimNext();
+        FetchNext();
+      }
+      return item;
+    }
     const WorkItem item = next_;
-    if (item.rows != 0) Fetch();
+    if (item.rows != 0) FetchNext();
     return item;
   }
 
  private:
-  __device__ void Fetch() {
+  __device__ void ClaimNext() { next_index_ = kDealtItems * lanes_ + atomicAdd(counter_, 1); }
+  __device__ void FetchNext() {
     if (next_index_ >= launch_.item_count) {
       next_.rows = 0;
       return;
     }
     next_ = launch_.items[next_index_];
-    next_index_ = IsDynamic() ? lanes_ + atomicAdd(counter_, 1) : launch_.item_count;
+    ClaimNext();
   }
 
   const LaunchParams& launch_;
   const uint32_t lanes_;
   uint32_t* const counter_;
-  uint32_t next_index_;  // Of the item after next_.
-  WorkItem next_;
+  const WorkItem* const dealt_;
+  uint32_t taken_ = 0;
+  uint32_t next_index_ = 0;  // Of the item after next_.
+  WorkItem next_ = {};       // Of rows 0.
 };
 
-// Rows of the box that brings the first `rows` rows of a tile: at most 15 of them are another's.
+// Rows of the box that brings the first `rows` rows of a tile: at most 7 of them are another's.
 __device__ uint32_t BoxRows(uint32_t rows) {
   return (min(rows, kTileRows) + kBoxUnit - 1) / kBoxUnit * kBoxUnit;
 }
@@ -504,14 +533,16 @@ __global__ void __launch_bounds__(kThreadsFor<kN>, kBlocksFor<kN>)
   constexpr uint32_t kFinisher = kProducer + 32;
   AllowNextLaunch();
   if (threadIdx.x == 0) InitBarriers<kGroups>(params, shared.control);
-  if (threadIdx.x >= kProducer && threadIdx.x < kProducer + kBoxes) {
-    PrefetchMap(&maps.of_rows[threadIdx.x - kProducer]);
+  if (threadIdx.x / 32 == kProducer / 32) {
+    ItemSource::Deal(params, shared.control->dealt);
+  } else if (threadIdx.x >= kFinisher && threadIdx.x < kFinisher + kBoxes) {
+    PrefetchMap(&maps.of_rows[threadIdx.x - kFinisher]);
   }
   __syncthreads();
   if (threadIdx.x >= kProducer) {
     if constexpr (kGroups == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
     if (threadIdx.x == kProducer) {
-      ItemSource source(params);
+      ItemSource source(params, shared.control->dealt);
       Produce(params, maps, shared, source);
       if (source.IsDynamic()) LeaveCounters(params.launch.counters);
       WaitForPreviousLaunch();

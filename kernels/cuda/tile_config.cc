@@ -97,8 +97,10 @@ TileConfig ChooseTileConfig(const GroupShape& shape, const DeviceTraits& device)
   return config;
 }
 
-void TuneBlocks(uint32_t blocks, TileConfig* config) {
-  if (config->kernel == Kernel::kSm90) ChooseStages(config, std::min(blocks, MostBlocks(*config)));
+void TuneBlocks(uint32_t blocks, uint32_t stages, TileConfig* config) {
+  if (config->kernel != Kernel::kSm90) return;
+  ChooseStages(config, std::min(blocks, 3u));
+  if (stages != 0) config->stages = std::min(config->stages, stages);
 }
 
 size_t QuerySlotBytes(const TileConfig& config) {

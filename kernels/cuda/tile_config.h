@@ -17,8 +17,8 @@ namespace maxsimd::cuda {
 
 // Document rows of a tile, in both kernels: wgmma's M; four warps' rows of mma.sync.
 constexpr uint32_t kTileRows = 64;
-// Rows come in boxes of a multiple of 16 rows.
-constexpr uint32_t kBoxUnit = 16;
+// Rows come in boxes of a multiple of 8 rows, after which the swizzle's pattern repeats.
+constexpr uint32_t kBoxUnit = 8;
 constexpr uint32_t kBoxes = kTileRows / kBoxUnit;
 // Query tokens of the generic kernel's chunk.
 constexpr uint32_t kGenericChunk = 64;
@@ -34,7 +34,7 @@ constexpr uint32_t kDrainElements = 128;
 
 // What a Hopper block may use of shared memory.
 constexpr size_t kSm90BlockShared = 227 * 1024;
-constexpr size_t kSm90ControlBytes = 1024;  // Barriers and the queue of items.
+constexpr size_t kSm90ControlBytes = 1280;  // Barriers and the queue of items.
 
 enum class Kernel : uint8_t { kGeneric, kSm90 };
 
@@ -82,7 +82,7 @@ inline bool operator==(const TileConfig& a, const TileConfig& b) {
 }
 inline bool operator!=(const TileConfig& a, const TileConfig& b) { return !(a == b); }
 
-void TuneBlocks(uint32_t blocks, TileConfig* config);  // TUNING
+void TuneBlocks(uint32_t blocks, uint32_t stages, TileConfig* config);  // TUNING
 
 TileConfig ChooseTileConfig(const GroupShape& shape, const DeviceTraits& device);
 

@@ -285,31 +285,35 @@ void Report(const Shape& shape, const Options& options, const std::string& peer,
 void Tune(Runner& runner, const Shape& shape, const Options& options, Sets& sets) {
   struct Variant {
     uint32_t blocks;
+    uint32_t stages;
     double share;
-    int evict;
     bool overlap;
     uint32_t min_part;
   };
-  for (const Variant& v : std::vector<Variant>{{3, 1, 1, true, 8},
-                                               {3, 1, 1, false, 8},
-                                               {3, 0.5, 1, true, 8},
-                                               {3, 0.25, 1, true, 8},
-                                               {3, 0.25, 1, true, 16},
-                                               {3, 0.5, 1, true, 16},
-                                               {2, 1, 1, true, 8},
-                                               {2, 0.5, 1, true, 8},
-                                               {2, 0.25, 1, true, 16},
-                                               {2, 1, 0, true, 8}}) {
+  for (const Variant& v : std::vector<Variant>{{3, 4, 0.5, true, 16},
+                                               {3, 4, 0.5, false, 16},
+                                               {3, 3, 0.5, true, 16},
+                                               {2, 3, 0.5, true, 16},
+                                               {2, 2, 0.5, true, 16},
+                                               {2, 4, 0.5, true, 16},
+                                               {2, 6, 0.5, true, 16},
+                                               {2, 3, 1, true, 8},
+                                               {2, 3, 0.5, true, 8},
+                                               {2, 3, 0.25, true, 16},
+                                               {2, 3, 0.5, false, 16},
+                                               {1, 4, 0.5, true, 16},
+                                               {1, 6, 0.5, true, 16}}) {
     PlanOptions plan;
     plan.blocks_per_multiprocessor = v.blocks;
+    plan.stages = v.stages;
     plan.share = v.share;
-    plan.evict_first = v.evict;
     plan.overlap = v.overlap;
     plan.min_part_steps = v.min_part;
     double error = 0;
     const double us = runner.Time(sets, plan, &error);
     Report(shape, options,
-           absl::StrCat("b", v.blocks, "_s", v.share, "_e", v.evict, "_o", v.overlap, "_m", v.min_part),
+           absl::StrCat("b", v.blocks, "_st", v.stages, "_s", v.share, "_o", v.overlap, "_m",
+                        v.min_part),
            us, error);
   }
 }
