@@ -22,6 +22,17 @@ const std::byte* MapBase(const RowPlace& place, size_t pitch_bytes) {
   return place.region + static_cast<size_t>(place.rows - place.region) % pitch_bytes;
 }
 
+// Stages that the documents take.
+uint64_t StepsOf(absl::Span<const PlannedGroup> groups, const TileConfig& config) {
+  uint64_t tiles = 0;
+  for (const PlannedGroup& group : groups) {
+    for (const DocumentRows& document : group.documents) {
+      tiles += CeilDiv(document.length, kTileRows);
+    }
+  }
+  return tiles * CeilDiv(config.atoms, 2);
+}
+
 template <class T>
 size_t BytesOf(const std::vector<T>& values) {
   return values.size() * sizeof(T);
@@ -68,9 +79,8 @@ void BatchPlan::PlanBucket(const DeviceTraits& device, const PlanOptions& option
     planned.push_back({groups_[group].documents, groups_[group].query.tokens,
                        static_cast<uint32_t>(outputs_[group].first_score)});
   }
-  if (options.blocks_per_multiprocessor != 0) TuneBlocks(options.blocks_per_multiprocessor, options.stages, &bucket->config);
-  if (options.evict_first >= 0) bucket->config.evict_first = options.evict_first;
   bucket->config.overlaps_previous = options.overlap;
+  LimitBlocks(StepsOf(planned, bucket->config) / device.multiprocessors, &bucket->config);
   PlanWork(planned, bucket->config,
            device.multiprocessors * bucket->config.blocks_per_multiprocessor, options,
            &bucket->work);

@@ -6,7 +6,7 @@
 // launches.  All pointers in them are into the memory that Write was given.
 //
 // Errors: Internal, if the driver refuses a tensor map.
-// Threads: one at a time.  Keeps its vectors' memory from batch to batch.
+// Threads: one at a time.
 #ifndef MAXSIMD_KERNELS_CUDA_BATCH_PLAN_H_
 #define MAXSIMD_KERNELS_CUDA_BATCH_PLAN_H_
 

@@ -1,9 +1,9 @@
 // From an item's maxima to a document's score: the sum over query tokens in one fixed order, the
 // combination of split documents, and what makes a document non-finite.
 //
-// Order: lane l of one warp adds tokens l, l + 32, ... in float64, then the 32 sums are added in
-// float32 by halving.  It depends on the query's length alone, so a score has the same bits however
-// its document was cut.
+// Order: lane l of one warp adds tokens l, l + 32, ... of each 256 tokens in float64, then those sums,
+// then the 32 lanes' are added in float32 by halving.  It depends on the query's length alone, so a
+// score has the same bits however its document was cut.
 //
 // Special values: a NaN or infinite element makes every product of its row NaN or infinite (also
 // with a zero: 0 * infinity is NaN), so one column of each tile's product tells.  Where it does
@@ -82,16 +82,31 @@ __device__ inline float Similarity(const GroupParams& group, uint32_t token, flo
   return group.factors == nullptr ? maximum : maximum * group.factors[token];
 }
 
-// By one warp.
-__device__ inline void WriteScore(const LaunchParams& params, const GroupParams& group,
-                                  const float* weights, uint32_t document, const float* maxima,
-                                  int lane) {
-  double lane_sum = 0;
-#pragma unroll 8
-  for (uint32_t i = lane; i < group.query_tokens; i += 32) {
-    const float weight = weights[i];
-    if (weight != 0) lane_sum += double{weight} * Similarity(group, i, maxima[i]);
+constexpr uint32_t kLaneTokens = 8;
+constexpr uint32_t kSumTokens = 32 * kLaneTokens;  // That are added before sums are.
+
+// A lane's share of 256 tokens, of which `tokens` exist.
+__device__ inline double LaneSum(const GroupParams& group, const float* weights,
+                                 const float* maxima, uint32_t first_token, uint32_t tokens,
+                                 int lane) {
+  float weight[kLaneTokens];  // Fetched together: they may be in global memory.
+#pragma unroll
+  for (uint32_t i = 0; i < kLaneTokens; ++i) {
+    weight[i] = lane + i * 32 < tokens ? weights[lane + i * 32] : 0;
   }
+  double sum = 0;
+#pragma unroll
+  for (uint32_t i = 0; i < kLaneTokens; ++i) {
+    if (weight[i] == 0) continue;  // It contributes exactly 0, whatever the maximum.
+    const uint32_t token = lane + i * 32;
+    sum += double{weight[i]} * Similarity(group, first_token + token, maxima[token]);
+  }
+  return sum;
+}
+
+// By one warp.
+__device__ inline void WriteSum(const LaunchParams& params, const GroupParams& group,
+                                uint32_t document, double lane_sum, int lane) {
   float sum = static_cast<float>(lane_sum);
 #pragma unroll
   for (int other = 16; other > 0; other /= 2) sum += __shfl_xor_sync(~0u, sum, other);
@@ -99,6 +114,17 @@ __device__ inline void WriteScore(const LaunchParams& params, const GroupParams&
   if (group.divisor != 1) sum = static_cast<float>(sum / group.divisor);
   const bool finite = fabsf(sum) <= FLT_MAX;
   params.scores[document] = {finite ? sum + 0.0f : -INFINITY, finite ? kScored : kNonFinite};
+}
+
+// By one warp.
+__device__ inline void WriteScore(const LaunchParams& params, const GroupParams& group,
+                                  const float* weights, uint32_t document, const float* maxima,
+                                  int lane) {
+  double sum = 0;
+  for (uint32_t first = 0; first < group.query_tokens; first += kSumTokens) {
+    sum += LaneSum(group, weights + first, maxima + first, first, group.query_tokens - first, lane);
+  }
+  WriteSum(params, group, document, sum, lane);
 }
 
 // Maxima (and rows, with matches) of all query tokens, in shared memory, become the document's
@@ -171,9 +197,11 @@ __device__ uint32_t Arrive(Team<kThreads> team, uint32_t* ticket, uint32_t items
     const uint32_t mine = 1 + (suspicious ? 1u << kTicketItemBits : 0);
     const uint32_t arrived = atomicAdd(ticket, mine) + mine;
     const bool last = (arrived & kMaxItemsOfDocument) == items;
-    if (last) *ticket = 0;
     state->flag = last ? arrived : 0;
-    __threadfence();
+    if (last) {
+      *ticket = 0;
+      __threadfence();
+    }
   }
   team.Sync();
   const uint32_t result = state->flag;
@@ -214,6 +242,34 @@ __device__ void FinishItem(Team<kThreads> team, ElementType type, const LaunchPa
     return;
   }
   WriteDocument(team, params, group, weights, item.document, maxima, rows);
+}
+
+// The same for a chunk of 256 tokens of a document that is cut by chunks alone, without matches, by
+// one warp: it leaves its lanes' sums, not its maxima, which are eight times as many.
+// `chunk_weights`: the chunk's.
+__device__ inline void FinishChunk(ElementType type, const LaunchParams& params,
+                                   const GroupParams& group, const float* chunk_weights,
+                                   const WorkItem& item, uint32_t chunk, bool suspicious,
+                                   const float* maxima, FinishState* state) {
+  const Team<32> team{static_cast<int>(threadIdx.x % 32)};
+  double* const sums =
+      reinterpret_cast<double*>(params.partial_maxima + uint64_t{item.slot} * kSumTokens);
+  constexpr uint32_t kStride = kSumTokens * sizeof(float) / sizeof(double);  // Of a slot.
+  const uint32_t first = chunk * kSumTokens;
+  __stcg(sums + chunk * kStride + team.thread,
+         LaneSum(group, chunk_weights, maxima, first, group.query_tokens - first, team.thread));
+  const uint32_t ticket =
+      Arrive(team, params.tickets + item.split, item.siblings, suspicious, state);
+  if (ticket == 0) return;
+  if (ticket >> kTicketItemBits != 0 &&
+      AnyElementNonFinite(team, type, group, item.first_row, item.rows, state)) {
+    if (team.thread == 0) params.scores[item.document] = {-INFINITY, kNonFinite};
+    return;
+  }
+  double sum = 0;
+#pragma unroll 8
+  for (uint32_t c = 0; c < item.siblings; ++c) sum += __ldcg(sums + c * kStride + team.thread);
+  WriteSum(params, group, item.document, sum, team.thread);
 }
 
 // Once per block, at its end: the last block leaves the counters at 0 for the next launch.

@@ -478,12 +478,16 @@ __device__ void Finish(const Sm90Params& params, const Shared& shared) {
     }
     const bool suspicious = __any_sync(
         ~0u, team.thread < kWarps && control->suspicious[turn.index][team.thread % kWarps] != 0);
-    const float* const weights =
-        params.chunks > 1 ? group.weights
-                          : reinterpret_cast<const float*>(reader.Query(params, shared) +
-                                                           params.query_rows_bytes);
-    FinishItem(team, kType, params.launch, group, weights, item, BlockChunk(params), kN, suspicious,
-               maxima, rows, shared.all_maxima, shared.all_rows, &control->finish);
+    const float* const chunk_weights = reinterpret_cast<const float*>(
+        reader.Query(params, shared) + params.query_rows_bytes);
+    if (kN == kSumTokens && params.chunks > 1 && item.siblings == params.chunks) {
+      FinishChunk(kType, params.launch, group, chunk_weights, item, BlockChunk(params), suspicious,
+                  maxima, &control->finish);
+    } else {
+      FinishItem(team, kType, params.launch, group,
+                 params.chunks > 1 ? group.weights : chunk_weights, item, BlockChunk(params), kN,
+                 suspicious, maxima, rows, shared.all_maxima, shared.all_rows, &control->finish);
+    }
     ArriveOnce(&control->maxima_empty[turn.index]);
     turn.Advance(2);
     reader.Release(shared);

@@ -71,13 +71,13 @@ __device__ inline void MmaTf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// A float32 as the sum of two TF32 (8 bits of exponent, 11 of significand).  The first is truncated,
-// so that the largest finite value stays finite; the second is rounded, which leaves 2^-22 of the
-// value.  NaN and infinity leave at least one NaN or infinity.
+// A float32 as the sum of two TF32 (8 bits of exponent, 11 of significand), of which the tensor cores
+// ignore the last 13 bits.  The first is truncated, so that the largest finite value stays finite;
+// the second is rounded, which leaves 2^-22 of the value.  NaN and infinity leave a NaN or an infinity
+// in the first.
 __device__ inline void SplitTf32(uint32_t bits, uint32_t& high, uint32_t& low) {
   high = bits & 0xffffe000u;
-  const float rest = __uint_as_float(bits) - __uint_as_float(high);
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(low) : "f"(rest));
+  low = __float_as_uint(__uint_as_float(bits) - __uint_as_float(high)) + 0x1000u;
 }
 
 }  // namespace maxsimd::cuda

@@ -36,7 +36,7 @@ absl::Status Encode(const std::byte* base, uint64_t rows, uint64_t pitch_bytes, 
   const CUresult result =
       (*encoder)(map, type, 3, const_cast<std::byte*>(base), sizes, strides, box, element_strides,
                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+                 CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("cuda: tensor map: error ", static_cast<int>(result)));
 }

@@ -59,21 +59,26 @@ bool IsForSm90(const GroupShape& shape, const DeviceTraits& device) {
   return chunk != 0 && CeilDiv(shape.query_tokens, chunk) <= kMaxSm90Chunks;
 }
 
-uint32_t MostBlocks(const TileConfig& config) {
-  return config.chunk_tokens == 32 ? 3 : config.chunk_tokens == 256 ? 1 : 2;
+// What was fastest on the H200 (README.md): enough bytes in flight to keep the memory busy, and room
+// left for blocks of the next launch, which hide this one's start and end.
+uint32_t BlocksFor(const TileConfig& config) {
+  return config.chunk_tokens == 32 || config.chunk_tokens == 128 ? 2 : 1;
 }
 
-// As many blocks as keep at least four stages each: they hide the ends of each other's documents.
-void ChooseStages(TileConfig* config, uint32_t most) {
+uint32_t StagesFor(const TileConfig& config) {
+  return config.chunk_tokens == 256 || config.atoms > 2 ? 4 : 3;
+}
+
+void ChooseStages(TileConfig* config) {
   const size_t beside = config->query_slots * QuerySlotBytes(*config) + FixedBytes(*config);
-  for (uint32_t blocks = most; blocks >= 1; --blocks) {
+  for (uint32_t blocks = BlocksFor(*config); blocks >= 1; --blocks) {
     const size_t room =
         std::min(kSm90BlockShared, kMultiprocessorShared / blocks - kReservedShared);
-    if (room < beside) continue;
+    if (room < beside + 2 * kStageBytes) continue;
     config->blocks_per_multiprocessor = blocks;
-    config->stages = static_cast<uint32_t>(
-        std::min<size_t>(kMaxStages, (room - beside) / kStageBytes));
-    if (config->stages >= 4) return;
+    config->stages =
+        std::min(StagesFor(*config), static_cast<uint32_t>((room - beside) / kStageBytes));
+    return;
   }
 }
 
@@ -93,14 +98,16 @@ TileConfig ChooseTileConfig(const GroupShape& shape, const DeviceTraits& device)
   // Two queries side by side where they are small: blocks change groups without a pause.
   config.query_slots = config.chunks == 1 && QueryRowsBytes(config) <= 8192 ? 2 : 1;
   config.evict_first = config.chunks == 1;
-  ChooseStages(&config, MostBlocks(config));
+  ChooseStages(&config);
   return config;
 }
 
-void TuneBlocks(uint32_t blocks, uint32_t stages, TileConfig* config) {
-  if (config->kernel != Kernel::kSm90) return;
-  ChooseStages(config, std::min(blocks, 3u));
-  if (stages != 0) config->stages = std::min(config->stages, stages);
+void LimitBlocks(uint64_t steps_per_multiprocessor, TileConfig* config) {
+  // Little more than the ring's depth: a second block would only begin to fill its own.
+  constexpr uint64_t kFewSteps = 24;
+  if (config->kernel == Kernel::kSm90 && steps_per_multiprocessor < kFewSteps) {
+    config->blocks_per_multiprocessor = 1;
+  }
 }
 
 size_t QuerySlotBytes(const TileConfig& config) {

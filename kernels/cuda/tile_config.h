@@ -82,9 +82,10 @@ inline bool operator==(const TileConfig& a, const TileConfig& b) {
 }
 inline bool operator!=(const TileConfig& a, const TileConfig& b) { return !(a == b); }
 
-void TuneBlocks(uint32_t blocks, uint32_t stages, TileConfig* config);  // TUNING
-
 TileConfig ChooseTileConfig(const GroupShape& shape, const DeviceTraits& device);
+
+// Fewer blocks for a launch of few steps per multiprocessor: how its work is spread changes no bits.
+void LimitBlocks(uint64_t steps_per_multiprocessor, TileConfig* config);
 
 constexpr uint32_t CeilDiv(uint64_t a, uint64_t b) {
   return static_cast<uint32_t>((a + b - 1) / b);

@@ -101,6 +101,8 @@ void PlanWork(absl::Span<const PlannedGroup> groups, const TileConfig& config,
         std::min(CeilDiv(document.tiles, cap), kMaxItemsOfDocument / chunks_of(document));
     planner.Add(document, parts);
   }
+  const auto longer = [](const WorkItem& a, const WorkItem& b) { return a.rows > b.rows; };
+  if (!plan->splits.empty()) std::stable_sort(plan->items.begin(), plan->items.end(), longer);
   const uint32_t lanes = std::min<uint64_t>(block_slots / config.chunks, plan->items.size());
   plan->blocks = lanes * config.chunks;
 }

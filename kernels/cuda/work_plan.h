@@ -24,10 +24,8 @@ struct PlanOptions {
   // Steps (of 128 elements of dim of a tile) that are worth a part of their own: a split costs the
   // writing, counting and reading of maxima, some microseconds.
   uint32_t min_part_steps = 16;
-  uint32_t blocks_per_multiprocessor = 0;  // TUNING
-  uint32_t stages = 0;  // TUNING
-  int evict_first = -1;  // TUNING
-  bool overlap = true;  // TUNING
+  // TileConfig::overlaps_previous.
+  bool overlap = true;
 };
 
 // The documents of a group, and where its outputs begin in the launch's.

@@ -1,12 +1,14 @@
 // Times the CUDA kernels on the shapes in tests/bench/shapes as gpu_peers.py times the peers, and
 // prints its columns.
 //
-//   maxsimd_cuda_bench SHAPES_FOLDER [--type=float16] [--tflops=750] [--read=0] [SHAPE...]
+//   maxsimd_cuda_bench SHAPES_FOLDER [--type=float16] [--tflops=750] [--read=0] [--groups=1]
+//                      [--serial] [SHAPE...]
 //
 // Each time is the median of CUDA-graph replays over several document sets larger together than the
 // L2 cache, in microseconds per call.  `floor_us` is the larger of bytes / read bandwidth (measured
 // here, or given in TB/s) and FLOPs / the given rate.  `error` is the largest |score - float64| of
-// at most 8 documents, divided by the query length.
+// the first 40 documents at most, divided by the query length.  --groups: the documents are those of
+// as many queries, in one batch.  --serial: no call begins before the one before it has ended.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -89,7 +91,6 @@ struct Options {
   ElementType type = ElementType::kFloat16;
   double read = 0;
   double flops = 750e12;
-  bool tune = false;
   uint32_t groups = 1;
   PlanOptions plan;
 };
@@ -282,42 +283,6 @@ void Report(const Shape& shape, const Options& options, const std::string& peer,
   std::fflush(stdout);
 }
 
-void Tune(Runner& runner, const Shape& shape, const Options& options, Sets& sets) {
-  struct Variant {
-    uint32_t blocks;
-    uint32_t stages;
-    double share;
-    bool overlap;
-    uint32_t min_part;
-  };
-  for (const Variant& v : std::vector<Variant>{{3, 4, 0.5, true, 16},
-                                               {3, 4, 0.5, false, 16},
-                                               {3, 3, 0.5, true, 16},
-                                               {2, 3, 0.5, true, 16},
-                                               {2, 2, 0.5, true, 16},
-                                               {2, 4, 0.5, true, 16},
-                                               {2, 6, 0.5, true, 16},
-                                               {2, 3, 1, true, 8},
-                                               {2, 3, 0.5, true, 8},
-                                               {2, 3, 0.25, true, 16},
-                                               {2, 3, 0.5, false, 16},
-                                               {1, 4, 0.5, true, 16},
-                                               {1, 6, 0.5, true, 16}}) {
-    PlanOptions plan;
-    plan.blocks_per_multiprocessor = v.blocks;
-    plan.stages = v.stages;
-    plan.share = v.share;
-    plan.overlap = v.overlap;
-    plan.min_part_steps = v.min_part;
-    double error = 0;
-    const double us = runner.Time(sets, plan, &error);
-    Report(shape, options,
-           absl::StrCat("b", v.blocks, "_st", v.stages, "_s", v.share, "_o", v.overlap, "_m",
-                        v.min_part),
-           us, error);
-  }
-}
-
 bool ReadOption(absl::string_view argument, Options* options) {
   const auto value = [&](absl::string_view name, std::string* text) {
     if (!absl::ConsumePrefix(&argument, name)) return false;
@@ -335,7 +300,7 @@ bool ReadOption(absl::string_view argument, Options* options) {
   if (value("--read=", &text)) return options->read = std::atof(text.c_str()) * 1e12, true;
   if (value("--tflops=", &text)) return options->flops = std::atof(text.c_str()) * 1e12, true;
   if (value("--groups=", &text)) return options->groups = std::atoi(text.c_str()), true;
-  if (value("--tune", &text)) return options->tune = true;
+  if (value("--serial", &text)) return options->plan.overlap = false, true;
   return false;
 }
 
@@ -370,13 +335,9 @@ int Main(int argc, char** argv) {
     const Shape shape =
         ReadShape(std::filesystem::path(argv[1]) / absl::StrCat(name, ".txt"));
     Sets sets(shape, options);
-    if (options.tune) {
-      Tune(runner, shape, options, sets);
-      continue;
-    }
     double error = 0;
     const double us = runner.Time(sets, options.plan, &error);
-    Report(shape, options, "maxsimd", us, error);
+    Report(shape, options, options.plan.overlap ? "maxsimd" : "maxsimd_serial", us, error);
   }
   return 0;
 }
