@@ -24,8 +24,7 @@ absl::StatusOr<Scorers> CreateCpuScorers(const ScorerOptions& options) {
 
 #ifdef MAXSIMD_HAVE_CUDA
 absl::StatusOr<Scorers> CreateCudaScorers(const ScorerOptions& options) {
-  const std::vector<int> devices =
-      options.devices.empty() ? std::vector<int>{0} : options.devices;
+  const std::vector<int> devices = options.devices.empty() ? std::vector<int>{0} : options.devices;
   Scorers scorers;
   for (const int device : devices) {
     ASSIGN_OR_RETURN(std::unique_ptr<Scorer> scorer, CudaScorer::Create(device));

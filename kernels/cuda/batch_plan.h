@@ -2,8 +2,8 @@
 //
 // Groups whose configs agree share a launch (Hopper kernels: also dim, pitch and where rows begin
 // modulo the pitch, so that one tensor map serves all).  Use: Make, which needs nothing of the
-// device; then, with memory of sizes() in hand, Write, which fills the block to upload and makes the
-// launches.  All pointers in them are into the memory that Write was given.
+// device; then, with memory of sizes() in hand, Write, which fills the block to upload and makes
+// the launches.  All pointers in them are into the memory that Write was given.
 //
 // Errors: Internal, if the driver refuses a tensor map.
 // Threads: one at a time.

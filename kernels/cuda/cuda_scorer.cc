@@ -22,14 +22,17 @@ constexpr int kLeastComputeMajor = 8;
 constexpr size_t kPitchUnit = 16;
 constexpr size_t kShortPitchUnit = 4;
 
-// Row numbers within a packed buffer are 31-bit in a tensor map: 2^31 rows of the least pitch there.
+// Row numbers within a packed buffer are 31-bit in a tensor map: 2^31 rows of the least pitch
+// there.
 constexpr size_t kMaxPackedBytes = size_t{32} << 30;
 
 // Of dense float16 multiply-adds per clock and multiprocessor, half of the least that tensor cores
 // since sm_80 do.
 constexpr double kMultiplyAddsPerClock = 256;
 
-size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+size_t RoundUp(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 absl::StatusOr<cudaDeviceProp> FindDevice(int device) {
   int count = 0;
@@ -63,9 +66,9 @@ absl::StatusOr<std::unique_ptr<CudaScorer>> CudaScorer::Create(int device) {
       ToStatus(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, device), "clock"));
   const double speed =
       kMultiplyAddsPerClock * 1e3 * std::max(1, kilohertz) * properties.multiProcessorCount;
-  std::string name = absl::StrCat(properties.name, ", device ", device, ", ",
-                                  properties.totalGlobalMem >> 30, " GiB, compute capability ",
-                                  properties.major, ".", properties.minor);
+  std::string name =
+      absl::StrCat(properties.name, ", device ", device, ", ", properties.totalGlobalMem >> 30,
+                   " GiB, compute capability ", properties.major, ".", properties.minor);
   std::unique_ptr<CudaScorer> scorer(new CudaScorer(device, std::move(name), speed, traits));
   RETURN_IF_ERROR(scorer->CreateSlots());
   return scorer;
@@ -78,7 +81,9 @@ CudaScorer::CudaScorer(int device, std::string name, double multiply_adds_per_se
       multiply_adds_per_second_(multiply_adds_per_second),
       traits_(traits) {}
 
-CudaScorer::~CudaScorer() { cudaSetDevice(device_); }  // Whose memory the slots free.
+CudaScorer::~CudaScorer() {
+  cudaSetDevice(device_);
+}  // Whose memory the slots free.
 
 absl::Status CudaScorer::CreateSlots() {
   MutexLock lock(&mutex_);
@@ -97,9 +102,8 @@ size_t CudaScorer::RowPitchBytes(ElementType type, uint32_t dim) const {
 
 absl::StatusOr<PackedBuffer> CudaScorer::AllocatePackedBuffer(size_t size_bytes) {
   if (size_bytes > kMaxPackedBytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cuda: a packed buffer of ", size_bytes, " bytes: ", kMaxPackedBytes,
-                     " is the most"));
+    return absl::ResourceExhaustedError(absl::StrCat("cuda: a packed buffer of ", size_bytes,
+                                                     " bytes: ", kMaxPackedBytes, " is the most"));
   }
   RETURN_IF_ERROR(ToStatus(cudaSetDevice(device_), "device"));
   std::array<cuda::ScorerSlot*, kSlots> slots;
@@ -112,8 +116,7 @@ absl::StatusOr<PackedBuffer> CudaScorer::AllocatePackedBuffer(size_t size_bytes)
   RETURN_IF_ERROR(status);
   auto memory = std::make_shared<cuda::PinnedBuffer>();
   RETURN_IF_ERROR(memory->Reserve(std::max<size_t>(size_bytes, 1)));
-  return PackedBuffer(memory->data(), size_bytes,
-                      [memory](std::byte*) mutable { memory.reset(); });
+  return PackedBuffer(memory->data(), size_bytes, [memory](std::byte*) mutable { memory.reset(); });
 }
 
 cuda::ScorerSlot* CudaScorer::TakeSlot() {

@@ -8,8 +8,8 @@
 // Memory: taken at start, or when AllocatePackedBuffer asks for more; only a batch whose queries,
 // work list or matches outgrow it takes more later.
 //
-// Rows start at multiples of 16 bytes from the packed buffer's start, else they are uploaded a second
-// time, to where they do.
+// Rows start at multiples of 16 bytes from the packed buffer's start, else they are uploaded a
+// second time, to where they do.
 //
 // Errors of Create: FailedPrecondition  no device of that number, or its driver or code is too old
 //                   ResourceExhausted   device memory

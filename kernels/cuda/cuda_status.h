@@ -6,11 +6,10 @@
 #ifndef MAXSIMD_KERNELS_CUDA_CUDA_STATUS_H_
 #define MAXSIMD_KERNELS_CUDA_CUDA_STATUS_H_
 
-#include <cuda_runtime.h>
-
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include <cuda_runtime.h>
 
 #include "kernels/status_macros.h"
 
@@ -18,8 +17,8 @@ namespace maxsimd::cuda {
 
 inline absl::Status ToStatus(cudaError_t error, absl::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
-  const std::string message =
-      absl::StrCat("cuda: ", what, ": ", cudaGetErrorString(error), " (", cudaGetErrorName(error), ")");
+  const std::string message = absl::StrCat("cuda: ", what, ": ", cudaGetErrorString(error), " (",
+                                           cudaGetErrorName(error), ")");
   switch (error) {
     case cudaErrorMemoryAllocation:
       return absl::ResourceExhaustedError(message);

@@ -8,10 +8,9 @@
 #include <cstddef>
 #include <utility>
 
-#include <cuda_runtime.h>
-
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include <cuda_runtime.h>
 
 #include "kernels/cuda/cuda_status.h"
 

@@ -1,9 +1,9 @@
 // From an item's maxima to a document's score: the sum over query tokens in one fixed order, the
 // combination of split documents, and what makes a document non-finite.
 //
-// Order: lane l of one warp adds tokens l, l + 32, ... of each 256 tokens in float64, then those sums,
-// then the 32 lanes' are added in float32 by halving.  It depends on the query's length alone, so a
-// score has the same bits however its document was cut.
+// Order: lane l of one warp adds tokens l, l + 32, ... of each 256 tokens in float64, then those
+// sums, then the 32 lanes' are added in float32 by halving.  It depends on the query's length
+// alone, so a score has the same bits however its document was cut.
 //
 // Special values: a NaN or infinite element makes every product of its row NaN or infinite (also
 // with a zero: 0 * infinity is NaN), so one column of each tile's product tells.  Where it does
@@ -131,8 +131,8 @@ __device__ inline void WriteScore(const LaunchParams& params, const GroupParams&
 // outputs.
 template <int kThreads>
 __device__ void WriteDocument(Team<kThreads> team, const LaunchParams& params,
-                              const GroupParams& group, const float* weights,
-                              uint32_t document, const float* maxima, const uint32_t* rows) {
+                              const GroupParams& group, const float* weights, uint32_t document,
+                              const float* maxima, const uint32_t* rows) {
   if (group.return_matches) {
     MatchOut* const matches =
         params.matches + group.first_match +
@@ -210,14 +210,14 @@ __device__ uint32_t Arrive(Team<kThreads> team, uint32_t* ticket, uint32_t items
 }
 
 // `maxima` and `rows`: [chunk_tokens], the item's, visible to the whole team.  `all_maxima` and
-// `all_rows`: room for the query's tokens, used for split documents.  `weights`: GroupParams::weights
-// or a copy.
+// `all_rows`: room for the query's tokens, used for split documents.  `weights`:
+// GroupParams::weights or a copy.
 template <int kThreads>
 __device__ void FinishItem(Team<kThreads> team, ElementType type, const LaunchParams& params,
-                           const GroupParams& group, const float* weights,
-                           const WorkItem& item, uint32_t chunk, uint32_t chunk_tokens, bool suspicious, const float* maxima,
-                           const uint32_t* rows, float* all_maxima, uint32_t* all_rows,
-                           FinishState* state) {
+                           const GroupParams& group, const float* weights, const WorkItem& item,
+                           uint32_t chunk, uint32_t chunk_tokens, bool suspicious,
+                           const float* maxima, const uint32_t* rows, float* all_maxima,
+                           uint32_t* all_rows, FinishState* state) {
   uint64_t first_row = item.first_row;
   uint32_t length = item.rows;
   if (item.split != kNotSplit) {

@@ -3,9 +3,9 @@
 //   maximum[i] = max over rows j of an item of  <q_i, d_j>;   score = sum_i w_i * f_i * maximum[i]
 //
 // where f_i is 1, or 1 / |q_i| with normalisation (the row's own norm divides inside the kernel).
-// An item is a run of rows of one document times one chunk of the query's tokens.  A document in one
-// item is finished by the block that scores it; the items of a split document leave their maxima in
-// device memory, and the last to arrive combines them: maxima are exact, so in any order.
+// An item is a run of rows of one document times one chunk of the query's tokens.  A document in
+// one item is finished by the block that scores it; the items of a split document leave their
+// maxima in device memory, and the last to arrive combines them: maxima are exact, so in any order.
 //
 // Launches that may overlap (TileConfig::overlaps_previous) must not share counters, tickets or
 // partial results with the launch before.
@@ -63,7 +63,8 @@ struct WorkItem {
   uint32_t split;        // In LaunchParams::splits, or kNotSplit.
   uint32_t slot;         // Of the item's partial maxima, for the document's first chunk.
   uint16_t siblings;     // Items of the document, with this one.
-  uint16_t chunk;  // Of query tokens; where blocks keep to one chunk it is the block's, and not here.
+  uint16_t
+      chunk;  // Of query tokens; where blocks keep to one chunk it is the block's, and not here.
 };
 
 struct SplitDocument {
@@ -91,10 +92,10 @@ struct LaunchParams {
   const WorkItem* items;
   uint32_t item_count;
   const SplitDocument* splits;
-  uint32_t* tickets;        // [splits]; 0 between launches.
-  float* partial_maxima;    // [slots, chunk tokens].
-  uint32_t* partial_rows;   // [slots, chunk tokens]; used with matches only.
-  uint32_t* counters;       // [kCounters]; 0 between launches.
+  uint32_t* tickets;       // [splits]; 0 between launches.
+  float* partial_maxima;   // [slots, chunk tokens].
+  uint32_t* partial_rows;  // [slots, chunk tokens]; used with matches only.
+  uint32_t* counters;      // [kCounters]; 0 between launches.
   ScoreOut* scores;
   MatchOut* matches;
 };

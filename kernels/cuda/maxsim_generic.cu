@@ -4,8 +4,8 @@
 // against up to 64 query tokens (N).  Rows and query arrive 128 bytes of dim at a time in a ring
 // that cp.async fills, swizzled as ldmatrix likes it.  Running maxima stay in registers.
 //
-// float32 is multiplied as pairs of TF32 (SplitTf32): high * high + high * low + low * high; what is
-// left out is below 2^-20 of a product.
+// float32 is multiplied as pairs of TF32 (SplitTf32): high * high + high * low + low * high; what
+// is left out is below 2^-20 of a product.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -79,7 +79,8 @@ __device__ Task MakeTask(const GroupParams& group, const WorkItem& item) {
 }
 
 // Step s of the item: panel s % k_panels of tile s / k_panels.
-__device__ void LoadStep(const Task& task, uint32_t tile, uint32_t panel, std::byte (*stage)[kPanelBytes]) {
+__device__ void LoadStep(const Task& task, uint32_t tile, uint32_t panel,
+                         std::byte (*stage)[kPanelBytes]) {
   const uint32_t unit = threadIdx.x % kUnits;
   const uint32_t offset = panel * kAtomBytes + unit * kUnitBytes;
   const uint32_t in_row = offset < task.row_bytes ? min(kUnitBytes, task.row_bytes - offset) : 0;
@@ -137,6 +138,7 @@ template <ElementType kType>
 __device__ void MeasureRows(const Task& task, uint32_t tile, Shared* shared) {
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t words = (task.row_bytes + 3) / 4;
+  __syncwarp();  // The last tile's have been read.
   for (uint32_t i = 0; i < 16; ++i) {
     const uint32_t row = threadIdx.x / 32 * 16 + i;
     if (tile * kTileRows + row >= task.row_count) break;
@@ -413,8 +415,9 @@ __global__ void __launch_bounds__(kThreads, kType == ElementType::kFloat32 ? 2 :
     const bool suspicious = ReduceMaxima(&maxima, shared);  // Its barriers free the ring.
     float* const all_maxima = reinterpret_cast<float*>(shared->ring);
     uint32_t* const all_rows = reinterpret_cast<uint32_t*>(shared->ring) + kMaxQueryTokens;
-    FinishItem(team, kType, params, group, group.weights, item, item.chunk, kGenericChunk, suspicious,
-               shared->maxima[0], shared->rows[0], all_maxima, all_rows, &shared->finish);
+    FinishItem(team, kType, params, group, group.weights, item, item.chunk, kGenericChunk,
+               suspicious, shared->maxima[0], shared->rows[0], all_maxima, all_rows,
+               &shared->finish);
     __syncthreads();
     index = is_dynamic ? shared->next_item : params.item_count;
     __syncthreads();

@@ -1,11 +1,12 @@
-// MaxSim on Hopper (sm_90a) for float16 and bfloat16: document rows on wgmma's M, query tokens on N,
-// so that a query of 32 tokens wastes nothing.
+// MaxSim on Hopper (sm_90a) for float16 and bfloat16: document rows on wgmma's M, query tokens on
+// N, so that a query of 32 tokens wastes nothing.
 //
 // A block keeps its query in shared memory and works through items of the work list.  One thread
 // (the producer) lets the copy engine fill a ring of stages, each 64 rows of one or two atoms of 64
 // columns; one warpgroup of consumers, or two that take tiles in turn, multiplies and keeps running
-// maxima in registers; one warp (the finisher) turns an item's maxima into a score, or into a part of
-// one, while the consumers go on.  The producer is ahead by the ring's depth, also across documents.
+// maxima in registers; one warp (the finisher) turns an item's maxima into a score, or into a part
+// of one, while the consumers go on.  The producer is ahead by the ring's depth, also across
+// documents.
 //
 // A document's last rows come in a box of as many rows, rounded up to 8, so that at most 7 rows of
 // its neighbour are read; those are masked in registers.
@@ -30,14 +31,14 @@ constexpr uint32_t kWarpsOfGroup = 4;
 // What a launch has beside LaunchParams.
 struct Sm90Params {
   LaunchParams launch;
-  uint32_t chunks;       // Block b keeps to query chunk b % chunks.
+  uint32_t chunks;  // Block b keeps to query chunk b % chunks.
   uint32_t stages;
   uint32_t query_slots;
-  uint32_t query_bytes;  // Of one chunk, with its weights,
+  uint32_t query_bytes;       // Of one chunk, with its weights,
   uint32_t query_rows_bytes;  // without,
   uint32_t query_slot_bytes;  // and as it lies in shared memory.
-  uint32_t atoms;        // Of a row.
-  uint32_t all_tokens;   // Room for the maxima of a split document.
+  uint32_t atoms;             // Of a row.
+  uint32_t all_tokens;        // Room for the maxima of a split document.
   // Where atom a of a row begins: column a * column_step, depth a * depth_step of the map.
   uint32_t column_step;
   uint32_t depth_step;
@@ -95,7 +96,9 @@ __device__ Shared PlaceShared(std::byte* bytes, const Sm90Params& params) {
   return shared;
 }
 
-__device__ uint32_t BlockChunk(const Sm90Params& params) { return blockIdx.x % params.chunks; }
+__device__ uint32_t BlockChunk(const Sm90Params& params) {
+  return blockIdx.x % params.chunks;
+}
 
 // ---- The producer.
 
@@ -217,9 +220,8 @@ __device__ void Produce(const Sm90Params& params, const TensorMaps& maps, const 
     for (uint32_t row = 0; row < item.rows; row += kTileRows) {
       for (uint32_t atom = 0; atom < params.atoms; atom += 2) {
         Wait(&control->empty[stage.index], stage.parity ^ 1);
-        LoadTile(params, maps, shared.ring + stage.index * kStageBytes,
-                 &control->full[stage.index], first_row + static_cast<int>(row), item.rows - row,
-                 atom);
+        LoadTile(params, maps, shared.ring + stage.index * kStageBytes, &control->full[stage.index],
+                 first_row + static_cast<int>(row), item.rows - row, atom);
         stage.Advance(params.stages);
       }
     }
@@ -434,7 +436,7 @@ __device__ void Consume(const Sm90Params& params, const Shared& shared) {
     const uint32_t place = turn.index * kWarps + warp;
     StoreWarpMaxima(&maxima, shared.maxima + place * kN, shared.rows + place * kN,
                     &control->suspicious[turn.index][warp]);
-    ArriveOnce(&control->maxima_full[turn.index]);
+    Arrive(&control->maxima_full[turn.index]);  // Each thread for what it wrote.
     turn.Advance(2);
   }
 }
@@ -478,8 +480,8 @@ __device__ void Finish(const Sm90Params& params, const Shared& shared) {
     }
     const bool suspicious = __any_sync(
         ~0u, team.thread < kWarps && control->suspicious[turn.index][team.thread % kWarps] != 0);
-    const float* const chunk_weights = reinterpret_cast<const float*>(
-        reader.Query(params, shared) + params.query_rows_bytes);
+    const float* const chunk_weights =
+        reinterpret_cast<const float*>(reader.Query(params, shared) + params.query_rows_bytes);
     if (kN == kSumTokens && params.chunks > 1 && item.siblings == params.chunks) {
       FinishChunk(kType, params.launch, group, chunk_weights, item, BlockChunk(params), suspicious,
                   maxima, &control->finish);
@@ -488,7 +490,7 @@ __device__ void Finish(const Sm90Params& params, const Shared& shared) {
                  params.chunks > 1 ? group.weights : chunk_weights, item, BlockChunk(params), kN,
                  suspicious, maxima, rows, shared.all_maxima, shared.all_rows, &control->finish);
     }
-    ArriveOnce(&control->maxima_empty[turn.index]);
+    Arrive(&control->maxima_empty[turn.index]);
     turn.Advance(2);
     reader.Release(shared);
   }
@@ -511,8 +513,8 @@ __device__ void InitBarriers(const Sm90Params& params, Control* control) {
     InitBarrier(&control->item_empty[i], kReaders);
   }
   for (uint32_t i = 0; i < 2; ++i) {
-    InitBarrier(&control->maxima_full[i], kConsumerWarps);
-    InitBarrier(&control->maxima_empty[i], 1);
+    InitBarrier(&control->maxima_full[i], kConsumerWarps * 32);
+    InitBarrier(&control->maxima_empty[i], 32);
   }
   PublishBarriers();
 }
@@ -524,7 +526,9 @@ constexpr int kGroupsFor = kN == 256 ? 2 : 1;
 template <int kN>
 constexpr int kThreadsFor = kN == 256 ? 384 : 192;
 template <int kN>
-constexpr int kBlocksFor = kN == 32 ? 3 : kN == 256 ? 1 : 2;
+constexpr int kBlocksFor = kN == 32    ? 3
+                           : kN == 256 ? 1
+                                       : 2;
 
 template <ElementType kType, int kN, bool kMatches>
 __global__ void __launch_bounds__(kThreadsFor<kN>, kBlocksFor<kN>)

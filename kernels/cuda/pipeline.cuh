@@ -27,15 +27,14 @@ __device__ inline void PublishBarriers() {
 }
 
 __device__ inline void ArriveExpecting(Barrier* barrier, uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                   SharedAddress(barrier)),
-               "r"(bytes)
-               : "memory");
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(SharedAddress(barrier)),
+      "r"(bytes)
+      : "memory");
 }
 
 __device__ inline void Arrive(Barrier* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(SharedAddress(barrier))
-               : "memory");
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(SharedAddress(barrier)) : "memory");
 }
 
 // One arrival for the whole warp, after all of its lanes have come here.
@@ -56,8 +55,8 @@ __device__ inline void Wait(Barrier* barrier, uint32_t parity) {
 // Bytes and addresses: multiples of 16.
 __device__ inline void BulkCopy(void* to, const void* from, uint32_t bytes, Barrier* barrier) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-          SharedAddress(to)),
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(SharedAddress(to)),
       "l"(from), "r"(bytes), "r"(SharedAddress(barrier))
       : "memory");
 }

@@ -13,8 +13,8 @@ __device__ inline uint32_t SharedAddress(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// Programmatic dependent launch: the next launch on the stream may start now (if its launch says so,
-// and once every block has come here); and waiting for the one before to be over and its memory
+// Programmatic dependent launch: the next launch on the stream may start now (if its launch says
+// so, and once every block has come here); and waiting for the one before to be over and its memory
 // visible.  Without the launch attribute neither does anything.
 __device__ inline void AllowNextLaunch() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -34,7 +34,9 @@ __device__ inline void CopyAsync4(uint32_t to, const void* from, uint32_t valid)
                : "memory");
 }
 
-__device__ inline void CommitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ inline void CommitCopies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
 
 template <int kPending>
 __device__ inline void WaitCopies() {
@@ -71,10 +73,10 @@ __device__ inline void MmaTf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// A float32 as the sum of two TF32 (8 bits of exponent, 11 of significand), of which the tensor cores
-// ignore the last 13 bits.  The first is truncated, so that the largest finite value stays finite;
-// the second is rounded, which leaves 2^-22 of the value.  NaN and infinity leave a NaN or an infinity
-// in the first.
+// A float32 as the sum of two TF32 (8 bits of exponent, 11 of significand), of which the tensor
+// cores ignore the last 13 bits.  The first is truncated, so that the largest finite value stays
+// finite; the second is rounded, which leaves 2^-22 of the value.  NaN and infinity leave a NaN or
+// an infinity in the first.
 __device__ inline void SplitTf32(uint32_t bits, uint32_t& high, uint32_t& low) {
   high = bits & 0xffffe000u;
   low = __float_as_uint(__uint_as_float(bits) - __uint_as_float(high)) + 0x1000u;

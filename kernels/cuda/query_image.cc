@@ -37,9 +37,9 @@ void PlaceWeights(uint32_t tokens, const TileConfig& config, const float* weight
                   std::byte* image) {
   for (uint32_t first = 0; first < tokens; first += config.chunk_tokens) {
     const uint32_t count = std::min(config.chunk_tokens, tokens - first);
-    std::memcpy(image + first / config.chunk_tokens * QueryChunkBytes(config) +
-                    QueryRowsBytes(config),
-                weights + first, count * sizeof(float));
+    std::memcpy(
+        image + first / config.chunk_tokens * QueryChunkBytes(config) + QueryRowsBytes(config),
+        weights + first, count * sizeof(float));
   }
 }
 

@@ -1,5 +1,5 @@
-// A query as the kernels want it in device memory, made on the host: rows padded with zeros to whole
-// atoms of 128 bytes, tokens to whole chunks.
+// A query as the kernels want it in device memory, made on the host: rows padded with zeros to
+// whole atoms of 128 bytes, tokens to whole chunks.
 //
 //   generic: [chunk tokens][atoms * 128 bytes], row after row
 //   sm90:    per chunk, per atom: [tokens][128 bytes], the 16-byte units of row r in the order of

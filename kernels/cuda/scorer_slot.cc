@@ -37,14 +37,17 @@ absl::Status LaunchOne(const Launch& launch, cudaStream_t stream) {
   return ToStatus(error, "launch");
 }
 
-size_t GroupBytes(const QueryGroup& group) { return group.row_count * group.row_pitch_bytes; }
+size_t GroupBytes(const QueryGroup& group) {
+  return group.row_count * group.row_pitch_bytes;
+}
 
-size_t RoundUp(size_t bytes) { return (bytes + kRowAlignment - 1) / kRowAlignment * kRowAlignment; }
+size_t RoundUp(size_t bytes) {
+  return (bytes + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
+}
 
 bool LiesIn(absl::Span<const std::byte> packed, const QueryGroup& group) {
   return group.rows >= packed.data() && GroupBytes(group) <= packed.size() &&
-         group.rows - packed.data() <=
-             static_cast<ptrdiff_t>(packed.size() - GroupBytes(group));
+         group.rows - packed.data() <= static_cast<ptrdiff_t>(packed.size() - GroupBytes(group));
 }
 
 bool IsAligned(absl::Span<const std::byte> packed, const QueryGroup& group) {
@@ -64,7 +67,9 @@ absl::Status ScorerSlot::Create() {
   return ReserveFor(sizes);
 }
 
-absl::Status ScorerSlot::ReservePacked(size_t bytes) { return packed_.Reserve(bytes); }
+absl::Status ScorerSlot::ReservePacked(size_t bytes) {
+  return packed_.Reserve(bytes);
+}
 
 absl::Status ScorerSlot::ReserveFor(const BatchSizes& sizes) {
   RETURN_IF_ERROR(upload_host_.Reserve(sizes.upload_bytes));
@@ -72,12 +77,15 @@ absl::Status ScorerSlot::ReserveFor(const BatchSizes& sizes) {
   const size_t output_bytes =
       sizes.score_count * sizeof(ScoreOut) + sizes.match_count * sizeof(MatchOut);
   RETURN_IF_ERROR(outputs_host_.Reserve(output_bytes));
-  RETURN_IF_ERROR(outputs_.Reserve(output_bytes));
+  RETURN_IF_ERROR(ReserveZeroed(output_bytes, &outputs_));  // Empty documents' stay unwritten.
   RETURN_IF_ERROR(partials_.Reserve(sizes.partial_count * (sizeof(float) + sizeof(uint32_t))));
-  const size_t counter_bytes = sizes.counter_count * sizeof(uint32_t);
-  if (counter_bytes <= counters_.size()) return absl::OkStatus();
-  RETURN_IF_ERROR(counters_.Reserve(counter_bytes));
-  return ToStatus(cudaMemsetAsync(counters_.data(), 0, counters_.size(), stream_.get()), "memset");
+  return ReserveZeroed(sizes.counter_count * sizeof(uint32_t), &counters_);
+}
+
+absl::Status ScorerSlot::ReserveZeroed(size_t bytes, DeviceBuffer* buffer) {
+  if (bytes <= buffer->size()) return absl::OkStatus();
+  RETURN_IF_ERROR(buffer->Reserve(bytes));
+  return ToStatus(cudaMemsetAsync(buffer->data(), 0, buffer->size(), stream_.get()), "memset");
 }
 
 BatchMemory ScorerSlot::Memory(const BatchSizes& sizes) const {
@@ -102,14 +110,13 @@ absl::Status ScorerSlot::UploadRows(const ScoreBatch& batch) {
   }
   RETURN_IF_ERROR(packed_.Reserve(batch.packed.size()));
   RETURN_IF_ERROR(realigned_.Reserve(realigned_bytes));
-  RETURN_IF_ERROR(
-      CopyUp(batch.packed.data(), batch.packed.size(), packed_.data(), stream_.get()));
+  RETURN_IF_ERROR(CopyUp(batch.packed.data(), batch.packed.size(), packed_.data(), stream_.get()));
   places_.clear();
   size_t realigned = 0;
   for (const QueryGroup& group : batch.groups) {
     if (IsAligned(batch.packed, group)) {
-      places_.push_back({packed_.data(), packed_.size(),
-                         packed_.data() + (group.rows - batch.packed.data())});
+      places_.push_back(
+          {packed_.data(), packed_.size(), packed_.data() + (group.rows - batch.packed.data())});
       continue;
     }
     std::byte* const to = realigned_.data() + realigned;

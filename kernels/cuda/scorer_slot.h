@@ -37,6 +37,7 @@ class ScorerSlot {
  private:
   absl::Status UploadRows(const ScoreBatch& batch);
   absl::Status ReserveFor(const BatchSizes& sizes);
+  absl::Status ReserveZeroed(size_t bytes, DeviceBuffer* buffer);
   BatchMemory Memory(const BatchSizes& sizes) const;
 
   Stream stream_;

@@ -4,9 +4,8 @@
 #ifndef MAXSIMD_KERNELS_CUDA_STREAM_H_
 #define MAXSIMD_KERNELS_CUDA_STREAM_H_
 
-#include <cuda_runtime.h>
-
 #include "absl/status/status.h"
+#include <cuda_runtime.h>
 
 #include "kernels/cuda/cuda_status.h"
 

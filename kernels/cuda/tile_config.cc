@@ -18,13 +18,15 @@ constexpr uint32_t kMaxSm90Chunks = 64;
 constexpr size_t kSlotAlignment = 1024;
 
 // Consumer warps: one warpgroup, or two for products of 256 tokens.
-constexpr uint32_t WarpsFor(uint32_t chunk_tokens) { return chunk_tokens == 256 ? 8 : 4; }
+constexpr uint32_t WarpsFor(uint32_t chunk_tokens) {
+  return chunk_tokens == 256 ? 8 : 4;
+}
 
 // Beside the query and the ring: the alignment of both, barriers, and maxima (with rows, if matches
 // are asked for) of each warp twice over and of a split document's whole query.
 size_t FixedBytes(const TileConfig& config) {
-  const size_t maxima = 2 * WarpsFor(config.chunk_tokens) * config.chunk_tokens +
-                        config.chunks * config.chunk_tokens;
+  const size_t maxima =
+      2 * WarpsFor(config.chunk_tokens) * config.chunk_tokens + config.chunks * config.chunk_tokens;
   return 1024 + kSm90ControlBytes + maxima * sizeof(float) * (config.return_matches ? 2 : 1);
 }
 
@@ -59,8 +61,8 @@ bool IsForSm90(const GroupShape& shape, const DeviceTraits& device) {
   return chunk != 0 && CeilDiv(shape.query_tokens, chunk) <= kMaxSm90Chunks;
 }
 
-// What was fastest on the H200 (README.md): enough bytes in flight to keep the memory busy, and room
-// left for blocks of the next launch, which hide this one's start and end.
+// What was fastest on the H200 (README.md): enough bytes in flight to keep the memory busy, and
+// room left for blocks of the next launch, which hide this one's start and end.
 uint32_t BlocksFor(const TileConfig& config) {
   return config.chunk_tokens == 32 || config.chunk_tokens == 128 ? 2 : 1;
 }

@@ -62,29 +62,31 @@ struct TileConfig {
   uint32_t chunks = 1;          // If more than one, a launch is of one group.
   bool return_matches = false;  // Keeps rows beside maxima.
   uint32_t stages = 0;
-  uint32_t query_slots = 1;  // Chunks of queries that shared memory holds at a time.
-  uint32_t atoms = 0;        // Of a row.
-  bool whole_atoms = false;  // dim is a multiple of 64.
-  uint32_t box_atoms = 1;    // That one copy brings.
-  bool evict_first = true;   // L2 need not keep the rows: no other block reads them.
+  uint32_t query_slots = 1;       // Chunks of queries that shared memory holds at a time.
+  uint32_t atoms = 0;             // Of a row.
+  bool whole_atoms = false;       // dim is a multiple of 64.
+  uint32_t box_atoms = 1;         // That one copy brings.
+  bool evict_first = true;        // L2 need not keep the rows: no other block reads them.
   bool overlaps_previous = true;  // A launch may start before the one before it ends.
-
 };
 
 // nvcc's C++17, the newest that CMake 3.25 knows of it, has no default comparison.
 inline bool operator==(const TileConfig& a, const TileConfig& b) {
   const auto members = [](const TileConfig& c) {
     return std::tie(c.kernel, c.element_type, c.chunk_tokens, c.blocks_per_multiprocessor, c.chunks,
-                    c.return_matches, c.stages, c.query_slots, c.atoms, c.whole_atoms, c.box_atoms, c.evict_first,
-                    c.overlaps_previous);
+                    c.return_matches, c.stages, c.query_slots, c.atoms, c.whole_atoms, c.box_atoms,
+                    c.evict_first, c.overlaps_previous);
   };
   return members(a) == members(b);
 }
-inline bool operator!=(const TileConfig& a, const TileConfig& b) { return !(a == b); }
+inline bool operator!=(const TileConfig& a, const TileConfig& b) {
+  return !(a == b);
+}
 
 TileConfig ChooseTileConfig(const GroupShape& shape, const DeviceTraits& device);
 
-// Fewer blocks for a launch of few steps per multiprocessor: how its work is spread changes no bits.
+// Fewer blocks for a launch of few steps per multiprocessor: how its work is spread changes no
+// bits.
 void LimitBlocks(uint64_t steps_per_multiprocessor, TileConfig* config);
 
 constexpr uint32_t CeilDiv(uint64_t a, uint64_t b) {

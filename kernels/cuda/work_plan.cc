@@ -79,8 +79,8 @@ class Planner {
 
 }  // namespace
 
-void PlanWork(absl::Span<const PlannedGroup> groups, const TileConfig& config,
-              uint32_t block_slots, const PlanOptions& options, WorkPlan* plan) {
+void PlanWork(absl::Span<const PlannedGroup> groups, const TileConfig& config, uint32_t block_slots,
+              const PlanOptions& options, WorkPlan* plan) {
   plan->items.clear();
   plan->splits.clear();
   plan->slots = 0;
@@ -90,11 +90,12 @@ void PlanWork(absl::Span<const PlannedGroup> groups, const TileConfig& config,
     return std::max(ListedChunks(config, tokens), config.chunks);
   };
   uint64_t tiles = 0;  // Once per chunk.
-  for (const Document& document : documents) tiles += uint64_t{document.tiles} * chunks_of(document);
+  for (const Document& document : documents)
+    tiles += uint64_t{document.tiles} * chunks_of(document);
   const uint32_t steps_per_tile = std::max(1u, config.atoms / 2);
-  const uint32_t cap =
-      std::max(CeilDiv(options.min_part_steps, steps_per_tile),
-               CeilDiv(static_cast<uint64_t>(options.share * static_cast<double>(tiles)), block_slots));
+  const uint32_t cap = std::max(
+      CeilDiv(options.min_part_steps, steps_per_tile),
+      CeilDiv(static_cast<uint64_t>(options.share * static_cast<double>(tiles)), block_slots));
   Planner planner(groups, config, plan);
   for (const Document& document : documents) {
     const uint32_t parts =

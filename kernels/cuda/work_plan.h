@@ -1,8 +1,8 @@
 // The work list of one launch: its documents cut into items, longest first.  Pure.
 //
 // Blocks take items in the list's order as they become free, so long items come first and what is
-// left last is small.  A document that would keep a block busy for longer than its share of all work
-// is cut into equal parts.
+// left last is small.  A document that would keep a block busy for longer than its share of all
+// work is cut into equal parts.
 #ifndef MAXSIMD_KERNELS_CUDA_WORK_PLAN_H_
 #define MAXSIMD_KERNELS_CUDA_WORK_PLAN_H_
 
@@ -43,8 +43,8 @@ struct WorkPlan {
 };
 
 // `block_slots`: blocks that the device runs at a time.  Documents of length 0 get no item.
-void PlanWork(absl::Span<const PlannedGroup> groups, const TileConfig& config,
-              uint32_t block_slots, const PlanOptions& options, WorkPlan* plan);
+void PlanWork(absl::Span<const PlannedGroup> groups, const TileConfig& config, uint32_t block_slots,
+              const PlanOptions& options, WorkPlan* plan);
 
 }  // namespace maxsimd::cuda
 

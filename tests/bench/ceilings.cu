@@ -1,9 +1,9 @@
-#include "tests/bench/ceilings.h"
-
 #include <algorithm>
 #include <cstdint>
 
 #include <cuda_runtime.h>
+
+#include "tests/bench/ceilings.h"
 
 namespace maxsimd {
 namespace {

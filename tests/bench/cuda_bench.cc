@@ -7,8 +7,8 @@
 // Each time is the median of CUDA-graph replays over several document sets larger together than the
 // L2 cache, in microseconds per call.  `floor_us` is the larger of bytes / read bandwidth (measured
 // here, or given in TB/s) and FLOPs / the given rate.  `error` is the largest |score - float64| of
-// the first 40 documents at most, divided by the query length.  --groups: the documents are those of
-// as many queries, in one batch.  --serial: no call begins before the one before it has ended.
+// the first 40 documents at most, divided by the query length.  --groups: the documents are those
+// of as many queries, in one batch.  --serial: no call begins before the one before it has ended.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -44,7 +44,9 @@ void Check(const absl::Status& status) {
   std::exit(1);
 }
 
-void CheckCuda(cudaError_t error, const char* what) { Check(ToStatus(error, what)); }
+void CheckCuda(cudaError_t error, const char* what) {
+  Check(ToStatus(error, what));
+}
 
 struct Shape {
   std::string name;
@@ -234,11 +236,11 @@ class Runner {
 
   void Run(const Call& call) {
     for (const Launch& launch : call.launches) {
-      CheckCuda(launch.config.kernel == Kernel::kSm90
-                    ? LaunchSm90(launch.config, launch.params, launch.maps, launch.blocks,
-                                 stream_.get())
-                    : LaunchGeneric(launch.config, launch.params, launch.blocks, stream_.get()),
-                "launch");
+      CheckCuda(
+          launch.config.kernel == Kernel::kSm90
+              ? LaunchSm90(launch.config, launch.params, launch.maps, launch.blocks, stream_.get())
+              : LaunchGeneric(launch.config, launch.params, launch.blocks, stream_.get()),
+          "launch");
     }
   }
 
@@ -332,8 +334,7 @@ int Main(int argc, char** argv) {
   std::printf("shape,query_tokens,dim,documents,tokens,floor_us,peer,us,error\n");
   Runner runner(traits);
   for (const std::string& name : names) {
-    const Shape shape =
-        ReadShape(std::filesystem::path(argv[1]) / absl::StrCat(name, ".txt"));
+    const Shape shape = ReadShape(std::filesystem::path(argv[1]) / absl::StrCat(name, ".txt"));
     Sets sets(shape, options);
     double error = 0;
     const double us = runner.Time(sets, options.plan, &error);
@@ -345,4 +346,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace maxsimd::cuda
 
-int main(int argc, char** argv) { return maxsimd::cuda::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return maxsimd::cuda::Main(argc, argv);
+}

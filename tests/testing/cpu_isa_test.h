@@ -1,5 +1,5 @@
-// A test that runs once for each backend of the build, by name: the CPU's instruction sets, and cuda;
-// those that the machine lacks are skipped with a message that says so.
+// A test that runs once for each backend of the build, by name: the CPU's instruction sets, and
+// cuda; those that the machine lacks are skipped with a message that says so.
 #ifndef MAXSIMD_TESTS_TESTING_CPU_ISA_TEST_H_
 #define MAXSIMD_TESTS_TESTING_CPU_ISA_TEST_H_
 

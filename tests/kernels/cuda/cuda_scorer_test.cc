@@ -5,9 +5,8 @@
 #include <cstring>
 #include <thread>
 
-#include <cuda_runtime.h>
-
 #include "gtest/gtest.h"
+#include <cuda_runtime.h>
 
 #include "kernels/element_conversion.h"
 #include "tests/testing/packing_scorer.h"
@@ -54,7 +53,9 @@ TEST_F(CudaScorerTest, PackedBuffersCanBeWrittenAndScored) {
   const auto buffer = scorer_->AllocatePackedBuffer(size_t{1} << 20);
   ASSERT_TRUE(buffer.ok()) << buffer.status();
   std::memset(buffer->data(), 0, buffer->size_bytes());
-  TestGroup group({.element_type = ElementType::kFloat16, .query_tokens = 5, .dim = 64,
+  TestGroup group({.element_type = ElementType::kFloat16,
+                   .query_tokens = 5,
+                   .dim = 64,
                    .lengths = {10, 100, 0}});
   QueryGroup view = group.View();
   std::memcpy(buffer->data() + 4096, view.rows, view.row_count * view.row_pitch_bytes);
@@ -81,8 +82,8 @@ TEST_F(CudaScorerTest, RowsBeyondTwoToThe31ElementsAreFound) {
   const auto buffer = scorer_->AllocatePackedBuffer(size);
   if (!buffer.ok()) GTEST_SKIP() << "not enough memory: " << buffer.status().message();
   std::memset(buffer->data(), 0, size);
-  TestGroup group({.element_type = ElementType::kFloat16, .query_tokens = 3, .dim = kDim,
-                   .lengths = {500}});
+  TestGroup group(
+      {.element_type = ElementType::kFloat16, .query_tokens = 3, .dim = kDim, .lengths = {500}});
   QueryGroup view = group.View();
   const size_t tail = 500 * kDim * 2;
   std::memcpy(buffer->data() + size - tail, view.rows, tail);
@@ -92,8 +93,8 @@ TEST_F(CudaScorerTest, RowsBeyondTwoToThe31ElementsAreFound) {
   view.row_count = kRows;
   view.documents = documents;
   view.scores = absl::MakeSpan(scores);
-  ASSERT_TRUE(scorer_->Score({absl::MakeConstSpan(buffer->data(), size), absl::MakeSpan(&view, 1)})
-                  .ok());
+  ASSERT_TRUE(
+      scorer_->Score({absl::MakeConstSpan(buffer->data(), size), absl::MakeSpan(&view, 1)}).ok());
   group.View();
   group.scores = {scores[0]};
   EXPECT_TRUE(AgreesWithReference(group));

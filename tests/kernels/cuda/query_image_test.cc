@@ -81,9 +81,8 @@ TEST(QueryImageTest, FactorsUndoTheNorm) {
 }
 
 TEST(QueryImageTest, WeightsOfAMeanAreScaledWithTheirSum) {
-  TestGroup group({.query_tokens = 3,
-                   .aggregation = Aggregation::kMean,
-                   .weights = {3e-44f, 1e-44f, 0}});
+  TestGroup group(
+      {.query_tokens = 3, .aggregation = Aggregation::kMean, .weights = {3e-44f, 1e-44f, 0}});
   const QueryView query = group.View().query;
   float weights[3];
   const double divisor = WriteWeights(query, weights);
