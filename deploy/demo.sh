@@ -70,6 +70,7 @@ has_started() {
 }
 
 start_server() {
+  : >"$server_log"  # find_target may read it before the server has opened it.
   "$bin/maxsimd" --listen=127.0.0.1:0 --drain-delay=0 --log-level=info >"$server_log" 2>&1 &
   server_pid=$!
   wait_for 30 has_started || fail "the server was not ready within 30 s" "$server_log"

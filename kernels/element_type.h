@@ -13,7 +13,9 @@ namespace maxsimd {
 
 enum class ElementType : uint8_t { kFloat32, kFloat16, kBfloat16 };
 
-constexpr size_t ElementBytes(ElementType type) { return type == ElementType::kFloat32 ? 4 : 2; }
+constexpr size_t ElementBytes(ElementType type) {
+  return type == ElementType::kFloat32 ? 4 : 2;
+}
 
 constexpr absl::string_view ElementTypeName(ElementType type) {
   switch (type) {

@@ -1,9 +1,9 @@
 // A mutex, its scoped lock and its condition variable, with thread-safety annotations.
 //
-// std::mutex underneath, not absl::Mutex: the distribution's Abseil is built without ThreadSanitizer,
-// which therefore sees no order between absl::Mutex's critical sections and reports races that are
-// none; pthread mutexes it intercepts.  (clang's -Wthread-safety needs annotations that libstdc++'s
-// std::mutex lacks, hence the wrapper.)
+// std::mutex underneath, not absl::Mutex: the distribution's Abseil is built without
+// ThreadSanitizer, which therefore sees no order between absl::Mutex's critical sections and
+// reports races that are none; pthread mutexes it intercepts.  (clang's -Wthread-safety needs
+// annotations that libstdc++'s std::mutex lacks, hence the wrapper.)
 #ifndef MAXSIMD_KERNELS_MUTEX_H_
 #define MAXSIMD_KERNELS_MUTEX_H_
 

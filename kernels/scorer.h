@@ -3,8 +3,8 @@
 //   score(q, d) = sum over query tokens i of  w_i * max over document tokens j of  <q_i, d_j>
 //
 // Shapes: query [query_tokens, dim], rows back to back.  Document d of a group is rows
-// [first_row, first_row + length) of the group's rows, each `dim` elements long and `row_pitch_bytes`
-// apart; documents may overlap, repeat and stand in any order.
+// [first_row, first_row + length) of the group's rows, each `dim` elements long and
+// `row_pitch_bytes` apart; documents may overlap, repeat and stand in any order.
 //
 // Precision: |score - exact| <= 1e-5 * sum_i |w_i| * max_j sum_k |q_ik * d_jk| + 1e-30, for every
 // backend and element type.  The score of a (query, document) pair has the same bits whatever else
@@ -67,10 +67,10 @@ struct TokenMatch {
 
 struct QueryView {
   ElementType element_type = ElementType::kFloat32;
-  uint32_t tokens = 0;  // At least 1.
-  uint32_t dim = 0;     // At least 1.
-  const std::byte* data = nullptr;    // Rows back to back; any alignment; every element finite.
-  absl::Span<const float> weights;    // One finite weight per token; empty means 1 for each.
+  uint32_t tokens = 0;              // At least 1.
+  uint32_t dim = 0;                 // At least 1.
+  const std::byte* data = nullptr;  // Rows back to back; any alignment; every element finite.
+  absl::Span<const float> weights;  // One finite weight per token; empty means 1 for each.
   Aggregation aggregation = Aggregation::kSum;
   bool normalize = false;       // Divide every query and document row by its Euclidean norm.
   bool return_matches = false;  // Fill QueryGroup::matches.
@@ -100,7 +100,7 @@ struct ScoreBatch {
 };
 
 struct ScoreTimings {
-  absl::Duration upload;   // 0 where scores are computed in place.
+  absl::Duration upload;  // 0 where scores are computed in place.
   absl::Duration compute;
 };
 

@@ -1,17 +1,17 @@
 #include "server/grpc_arguments.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "grpc/compression.h"
-#include "grpc/support/log.h"
 #include "grpcpp/resource_quota.h"
 #include "spdlog/spdlog.h"
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "grpc/compression.h"
+#include "grpc/support/log.h"
 
 namespace maxsimd {
 namespace {
@@ -20,6 +20,16 @@ namespace {
 // send before they are admitted.  The quota is the last resort (it resets innocent streams), so it
 // lies above what admission lets in.
 constexpr size_t kQuotaBeyondPending = size_t{1} << 30;
+
+// What a stream may send before a read is outstanding: all that a call costs before it is admitted.
+// A read lets the sender go on to the end of its message, so this does not bound the speed of large
+// messages.  Probing the bandwidth-delay product instead let 200 calls of 60 MB that waited for
+// admission hold 200 to 700 MB, against 75 MB with this, and was slower on loopback (1.51.1).
+constexpr int kStreamLookaheadBytes = 256 << 10;
+
+// Fewer and larger frames: 16 calls of 60 MB took 0.95 to 1.6 s, against 1.5 to 2.0 s with the
+// default of 16 KiB (2 cores, client and server on loopback).
+constexpr int kMaxFrameBytes = 1 << 20;
 
 }  // namespace
 
@@ -35,8 +45,12 @@ void SetArguments(const Options& options, grpc::ServerBuilder& builder) {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
 
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // Two servers never share a port unseen.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
+                             0);  // Two servers never share a port unseen.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 128);  // Per connection.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamLookaheadBytes);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kMaxFrameBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
@@ -61,8 +75,8 @@ absl::Status CheckNotInUse(const std::string& address) {
   std::memcpy(socket_address.sun_path, path.data(), path.size());
   const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (probe < 0) return absl::OkStatus();
-  const bool answered =
-      connect(probe, reinterpret_cast<const sockaddr*>(&socket_address), sizeof(socket_address)) == 0;
+  const bool answered = connect(probe, reinterpret_cast<const sockaddr*>(&socket_address),
+                                sizeof(socket_address)) == 0;
   close(probe);
   if (!answered) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("--listen=", address, ": the address is in use"));

@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "grpcpp/server_builder.h"
-#include "maxsimd/v1/rerank.pb.h"
 
 #include "kernels/scorer.h"
+#include "maxsimd/v1/rerank.pb.h"
 #include "server/codec/limits.h"
 #include "server/options.h"
 

@@ -15,9 +15,8 @@ class JsonMessage final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& line, const std::tm& /*time*/,
               spdlog::memory_buf_t& out) override {
-    const std::string text =
-        nlohmann::json(std::string(line.payload.data(), line.payload.size()))
-            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    const std::string text = nlohmann::json(std::string(line.payload.data(), line.payload.size()))
+                                 .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     out.append(text.data(), text.data() + text.size());
   }
   std::unique_ptr<custom_flag_formatter> clone() const override {
@@ -28,8 +27,8 @@ class JsonMessage final : public spdlog::custom_flag_formatter {
 }  // namespace
 
 void ConfigureLog(const std::string& level, const std::string& format) {
-  auto logger = std::make_shared<spdlog::logger>(
-      "maxsimd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>("maxsimd",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   if (format == "json") {
     formatter->add_flag<JsonMessage>('*').set_pattern(

@@ -46,18 +46,18 @@ int Serve(const maxsimd::Options& options) {
   if (!server.ok()) return Fail(server.status());
   (*server)->LogStart();
 
-  std::thread([&signals, raw = server->get()] {
+  std::thread([signals, raw = server->get()] {
     while (true) {
       int signal = 0;
       if (sigwait(&signals, &signal) == 0) raw->RequestDrain();
     }
   }).detach();
   const absl::Status drained = (*server)->Run();
-  if (!drained.ok()) return Fail(drained);
-  spdlog::info("drained");
-  // Not by destructors: the signal thread may still use the server.
-  spdlog::shutdown();
-  std::_Exit(0);
+  const int exit_code = drained.ok() ? 0 : Fail(drained);
+  if (drained.ok()) spdlog::info("drained");
+  // Not through destructors: gRPC's shutdown would cancel the calls that arrive just now (see
+  // server.h), and the signal thread still uses the server.
+  std::_Exit(exit_code);
 }
 
 }  // namespace

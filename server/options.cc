@@ -29,9 +29,11 @@ struct Setting {
 
 bool ReadBytes(absl::string_view text, uint64_t* bytes) {
   int shift = 0;
-  for (const auto& [suffix, bits] : {std::pair<absl::string_view, int>{"KiB", 10},
-                                     {"MiB", 20}, {"GiB", 30}}) {
-    if (absl::ConsumeSuffix(&text, suffix)) shift = bits;
+  for (const auto& [suffix, bits] :
+       {std::pair<absl::string_view, int>{"KiB", 10}, {"MiB", 20}, {"GiB", 30}}) {
+    if (!absl::ConsumeSuffix(&text, suffix)) continue;
+    shift = bits;
+    break;
   }
   return absl::SimpleAtoi(text, bytes) && (*bytes << shift) >> shift == *bytes &&
          ((*bytes <<= shift), true);
@@ -101,9 +103,8 @@ Setting Time(std::string name, absl::Duration Options::*field, absl::Duration lo
     options.*field = value;
     return std::string();
   };
-  return {std::move(name), std::move(help), false, set, [field](const Options& options) {
-            return absl::FormatDuration(options.*field);
-          }};
+  return {std::move(name), std::move(help), false, set,
+          [field](const Options& options) { return absl::FormatDuration(options.*field); }};
 }
 
 // HOST:PORT, [IPV6]:PORT or unix:/path.
@@ -162,7 +163,8 @@ std::vector<Setting> Settings() {
             "document tokens in a batch"),
       Time("max-batch-delay", &Options::max_batch_delay, absl::ZeroDuration(), absl::Seconds(10),
            "how long an idle device waits for a batch to fill"),
-      Count("packed-buffers", &Options::packed_buffers, 2, 16, "buffers that documents are packed in"),
+      Count("packed-buffers", &Options::packed_buffers, 2, 16,
+            "buffers that documents are packed in"),
       Bytes("packed-buffer-bytes", &Options::packed_buffer_bytes, 0, uint64_t{1} << 40,
             "size of each; 0: what the largest legal message needs"),
       Bytes("max-message-bytes", &Options::max_message_bytes, 1024, kLargestMessage,
@@ -185,22 +187,24 @@ std::vector<Setting> Settings() {
 using Values = std::map<std::string, std::vector<std::string>>;
 
 std::string EnvironmentName(absl::string_view option) {
-  return absl::StrCat("MAXSIMD_",
-                      absl::AsciiStrToUpper(absl::StrReplaceAll(option, {{"-", "_"}})));
+  return absl::StrCat("MAXSIMD_", absl::AsciiStrToUpper(absl::StrReplaceAll(option, {{"-", "_"}})));
 }
 
 absl::StatusOr<Values> ReadConfigFile(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
+  file.peek();
+  if (file.eof()) return Values();  // An empty file; copying nothing would count as a failure.
   if (!file || !(text << file.rdbuf())) {
-    return absl::UnavailableError(absl::StrCat("--config=", path, ": the file cannot be read"));
+    return absl::UnavailableError(absl::StrCat("config file ", path, " cannot be read"));
   }
   Values values;
   try {
     for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(text)) {
-      const std::string name = absl::StrJoin(item.parents, ".") + (item.parents.empty() ? "" : ".") +
-                               item.name;
-      values[absl::StrReplaceAll(name, {{"_", "-"}})] = item.inputs;
+      const std::string name =
+          absl::StrJoin(item.parents, ".") + (item.parents.empty() ? "" : ".") + item.name;
+      std::vector<std::string>& given = values[absl::StrReplaceAll(name, {{"_", "-"}})];
+      given.insert(given.end(), item.inputs.begin(), item.inputs.end());
     }
   } catch (const CLI::Error& error) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", error.what()));
@@ -219,8 +223,8 @@ absl::Status Apply(const std::vector<Setting>& settings, const Values& values,
     }
     const std::string expected = setting.set(options, found->second);
     if (!expected.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          place, ": '", absl::StrJoin(found->second, ","), "' is not ", expected));
+      return absl::InvalidArgumentError(
+          absl::StrCat(place, ": '", absl::StrJoin(found->second, ","), "' is not ", expected));
     }
   }
   return absl::OkStatus();
@@ -234,8 +238,8 @@ absl::Status ApplyConfigFile(const std::vector<Setting>& settings, const std::st
                                    [&](const Setting& setting) { return setting.name == name; });
     if (!known) return absl::InvalidArgumentError(absl::StrCat(path, ": unknown option ", name));
   }
-  return Apply(settings, values, [&](const std::string& name) { return path + ": " + name; },
-               options);
+  return Apply(
+      settings, values, [&](const std::string& name) { return path + ": " + name; }, options);
 }
 
 absl::Status CheckTogether(const Options& options) {
@@ -263,8 +267,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv,
   }
   std::vector<std::string> config;
   app.add_option("--config", config, "file of 'option = value' lines")->allow_extra_args(false);
-  app.footer("Each option is also read from the environment (MAXSIMD_MAX_BATCH_DELAY) and the file;\n"
-             "precedence: flag, environment, file, default.");
+  app.footer(
+      "Each option is also read from the environment (MAXSIMD_MAX_BATCH_DELAY) and the file;\n"
+      "precedence: flag, environment, file, default.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -294,15 +299,16 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv,
     RETURN_IF_ERROR(ApplyConfigFile(settings, config.back(), command_line.options));
   }
   RETURN_IF_ERROR(Apply(settings, environment, EnvironmentName, command_line.options));
-  RETURN_IF_ERROR(Apply(settings, flags, [](const std::string& name) { return "--" + name; },
-                        command_line.options));
+  RETURN_IF_ERROR(Apply(
+      settings, flags, [](const std::string& name) { return "--" + name; }, command_line.options));
   RETURN_IF_ERROR(CheckTogether(command_line.options));
   return command_line;
 }
 
 std::vector<std::pair<std::string, std::string>> Describe(const Options& options) {
   std::vector<std::pair<std::string, std::string>> described;
-  for (const Setting& setting : Settings()) described.emplace_back(setting.name, setting.show(options));
+  for (const Setting& setting : Settings())
+    described.emplace_back(setting.name, setting.show(options));
   return described;
 }
 

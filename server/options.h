@@ -1,11 +1,12 @@
 // Every tunable of the server, with its default, and how it is set.
 //
-// Each is a flag (--max-batch-delay), an environment variable (MAXSIMD_MAX_BATCH_DELAY) and a line of
-// the file that --config names (max-batch-delay = 1ms); the first of these three that is given wins,
-// then the default.  Whichever it comes from, a bad value is the same error, never the default.
+// Each is a flag (--max-batch-delay), an environment variable (MAXSIMD_MAX_BATCH_DELAY) and a line
+// of the file that --config names (max-batch-delay = 1ms); the first of these three that is given
+// wins, then the default.  Whichever it comes from, a bad value is the same error, never the
+// default.
 //
-// Units: durations as "250ms", "2s", "1m", a bare number being seconds; bytes as "67108864", "64MiB"
-// or "1GiB".
+// Units: durations as "250ms", "2s", "1m", a bare number being seconds; bytes as "67108864",
+// "64MiB" or "1GiB".
 #ifndef MAXSIMD_SERVER_OPTIONS_H_
 #define MAXSIMD_SERVER_OPTIONS_H_
 

@@ -19,6 +19,11 @@
 #include "server/sizing.h"
 
 namespace maxsimd {
+namespace {
+
+constexpr absl::Duration kLinger = absl::Milliseconds(100);  // A round trip and more.
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   ScorerOptions scorer_options;
@@ -91,7 +96,8 @@ absl::Status Server::WarmUp() {
     group.documents = absl::MakeConstSpan(&document, 1);
     group.scores = absl::MakeSpan(&score, 1);
     RETURN_IF_ERROR(
-        scorer->Score({absl::MakeConstSpan(rows.data(), pitch), absl::MakeSpan(&group, 1)}).status());
+        scorer->Score({absl::MakeConstSpan(rows.data(), pitch), absl::MakeSpan(&group, 1)})
+            .status());
     if (score.status != DocumentStatus::kScored || score.score != 1) {
       return absl::InternalError(absl::StrCat("backend ", scorer->backend(),
                                               ": the warm-up score is ", score.score, ", not 1"));
@@ -176,9 +182,9 @@ absl::Status Server::Run() {
   WaitForDrainRequests(2, absl::Now() + options_.drain_delay);
   registry_.RefuseNewCalls();
   FinishCallsInFlight();
-  grpc_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
-  grpc_->Wait();
-  grpc_.reset();
+  // The last answers are with the kernel; a peer that has not fetched them would lose them to the
+  // reset that a request in the receive buffer turns the close into.
+  WaitForDrainRequests(2, absl::Now() + kLinger);
   MutexLock lock(&mutex_);
   return device_lost_;
 }

@@ -5,7 +5,11 @@
 //
 // Drain (SIGTERM): health NOT_SERVING at once; new calls are still served for drain_delay, since
 // load balancers take that long to notice; then they end UNAVAILABLE while those in flight finish
-// within shutdown_grace; what is left then ends UNAVAILABLE too.
+// within shutdown_grace; what is left then ends UNAVAILABLE too.  No GOAWAY is sent: all that
+// grpc++ 1.51.1 offers for that is Server::Shutdown, which closes the port and ends every call
+// whose headers cross the GOAWAY with CANCELLED (one of eight busy callers, each time it was
+// tried), which nobody retries.  A connection that closes behind the last answer is UNAVAILABLE to
+// such a call.
 //
 // Errors: InvalidArgument     options that don't fit together (the message names the flag)
 //         FailedPrecondition  no such backend or device here
@@ -16,6 +20,7 @@
 #ifndef MAXSIMD_SERVER_SERVER_H_
 #define MAXSIMD_SERVER_SERVER_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,7 +55,8 @@ class Server {
   void LogStart() const;
 
   // Serves until RequestDrain or the loss of the last device, then drains.  Ok if it drained;
-  // Unavailable if the device was lost.
+  // Unavailable if the device was lost.  The connections close with the server's destruction or the
+  // process's end.
   absl::Status Run() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Starts to drain; called again, stops waiting for what is in flight.
@@ -58,6 +64,7 @@ class Server {
 
   BatcherCounters counters() const { return batcher_->counters(); }
   Admission::Usage usage() const { return admission_.usage(); }
+  size_t lanes() const { return batcher_->lanes(); }
 
  private:
   Server(const Options& options, std::vector<std::unique_ptr<Scorer>> scorers);
@@ -72,6 +79,14 @@ class Server {
   void FinishCallsInFlight();
 
   const Options options_;
+
+  // Before the batcher, whose last batches may still report a lost device.
+  mutable Mutex mutex_;
+  CondVar changed_;
+  int drain_requests_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t devices_lost_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status device_lost_ ABSL_GUARDED_BY(mutex_);
+
   const std::vector<std::unique_ptr<Scorer>> scorers_;
   Admission admission_;
   std::unique_ptr<Batcher> batcher_;
@@ -81,12 +96,6 @@ class Server {
   std::unique_ptr<InfoService> info_;
   std::vector<std::string> addresses_;
   std::unique_ptr<grpc::Server> grpc_;
-
-  mutable Mutex mutex_;
-  CondVar changed_;
-  int drain_requests_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t devices_lost_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status device_lost_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace maxsimd

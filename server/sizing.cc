@@ -8,8 +8,9 @@ namespace maxsimd {
 namespace {
 
 // A batch is closed at this much of the device's time.  Long against what a batch costs beside its
-// arithmetic (tens of microseconds), short against what a small call notices: it waits for at most
-// the batch in progress and the one before its own.
+// arithmetic (tens of microseconds), short against what a small call notices: beside a gigabyte
+// stream it waits for the batch in progress and rides in the next.  The design's 50 ms would be ten
+// times that wait for nothing: a batch of 5 ms costs under 1 % more than one of 50 ms.
 constexpr double kBatchSeconds = 0.005;
 
 }  // namespace
@@ -45,16 +46,18 @@ absl::StatusOr<BatchLimits> BatchLimitsFor(const Options& options, const Limits&
   }
   BatchLimits batch;
   batch.buffers = options.packed_buffers;
-  batch.buffer_bytes = options.packed_buffer_bytes != 0 ? options.packed_buffer_bytes : largest_unit;
+  batch.buffer_bytes =
+      options.packed_buffer_bytes != 0 ? options.packed_buffer_bytes : largest_unit;
   batch.max_tokens = options.max_batch_tokens;
   batch.max_delay = options.max_batch_delay;
-  batch.max_multiply_adds =
-      std::max<uint64_t>(1, static_cast<uint64_t>(scorer.multiply_adds_per_second() * kBatchSeconds));
+  batch.max_multiply_adds = std::max<uint64_t>(
+      1, static_cast<uint64_t>(scorer.multiply_adds_per_second() * kBatchSeconds));
   return batch;
 }
 
 absl::Duration TickFor(const Options& options) {
-  return std::clamp(options.stream_idle_timeout / 4, absl::Milliseconds(1), absl::Milliseconds(200));
+  return std::clamp(options.stream_idle_timeout / 4, absl::Milliseconds(1),
+                    absl::Milliseconds(200));
 }
 
 }  // namespace maxsimd

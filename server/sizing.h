@@ -16,16 +16,16 @@ namespace maxsimd {
 
 Limits LimitsFor(const Options& options);
 
-// Bytes that the largest unit of a legal message takes in a packed buffer: all its rows, each padded
-// to the backend's pitch.
+// Bytes that the largest unit of a legal message takes in a packed buffer: all its rows, each
+// padded to the backend's pitch.
 uint64_t LargestUnitBytes(const Limits& limits, const Scorer& scorer);
 
 // Errors: InvalidArgument  packed-buffer-bytes doesn't hold the largest unit
 absl::StatusOr<BatchLimits> BatchLimitsFor(const Options& options, const Limits& limits,
                                            const Scorer& scorer);
 
-// How often calls are looked at for having stood still: often enough to end them within a quarter of
-// the time-out more than it says.
+// How often calls are looked at for having stood still: often enough to end them within a quarter
+// of the time-out more than it says.
 absl::Duration TickFor(const Options& options);
 
 }  // namespace maxsimd

@@ -61,6 +61,8 @@ struct CpuArithmetic {
   uint32_t vectors = 0;     // Query vectors of a panel.
   uint32_t block_rows = 0;  // Document rows that are widened at a time.
   uint32_t elements_per_unit = 1;
+  uint32_t tile_units = 1;  // More than 1: rows are padded to whole tiles, and not cut into chunks.
+  uint32_t parts = 1;       // Units that an element is the sum of.
   bool can_normalize = true;
   void (*pack_query[3])(const PackTask&) = {};
   bool (*score_rows[3])(const ScoreTask&) = {};
@@ -69,7 +71,7 @@ struct CpuArithmetic {
 struct CpuKernel {
   const char* isa = nullptr;
   // Tried in order: the first that takes the element type and the normalisation.
-  const CpuArithmetic* arithmetics[2] = {};
+  const CpuArithmetic* arithmetics[3] = {};
 };
 
 const CpuArithmetic& ArithmeticFor(const CpuKernel& kernel, int element_type, bool normalize);

@@ -11,7 +11,7 @@ extern const CpuKernel kScalarKernel;
 extern const CpuKernel kAvx2Kernel;
 extern const CpuKernel kAvx512Kernel;
 extern const CpuKernel kAvx512Bf16Kernel;
-extern const CpuKernel kAmxKernel;
+extern const CpuKernel kAmxBf16Kernel;
 extern const CpuKernel kNeonKernel;
 
 }  // namespace maxsimd

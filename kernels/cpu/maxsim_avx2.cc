@@ -73,6 +73,6 @@ constexpr CpuArithmetic kArithmetic = MakeArithmetic<Avx2>();
 
 }  // namespace
 
-const CpuKernel kAvx2Kernel = {"avx2", {&kArithmetic, nullptr}};
+const CpuKernel kAvx2Kernel = {"avx2", {&kArithmetic}};
 
 }  // namespace maxsimd

@@ -9,6 +9,6 @@ constexpr CpuArithmetic kArithmetic = MakeArithmetic<Avx512>();
 
 }  // namespace
 
-const CpuKernel kAvx512Kernel = {"avx512", {&kArithmetic, nullptr}};
+const CpuKernel kAvx512Kernel = {"avx512", {&kArithmetic}};
 
 }  // namespace maxsimd

@@ -290,11 +290,12 @@ void PackQuery(const PackTask& task) {
         ReadRow<Isa, format>(task.rows + size_t{first + t} * task.dim * FormatBytes(format),
                              task.dim, task.normalize, task.scratch, ignored);
       }
-      for (uint32_t unit = 0; unit < units; ++unit) {
-        panel[size_t{unit} * width + t] =
-            t >= tokens
-                ? 0
-                : task.scratch[unit / L::kChunkUnits * L::kChunkStride + unit % L::kChunkUnits];
+      for (uint32_t unit = 0; unit < units; unit += L::kChunkUnits) {
+        const float* const chunk = task.scratch + unit / L::kChunkUnits * L::kChunkStride;
+        float* out = panel + size_t{unit} * width + t;
+        for (uint32_t i = 0; i < Min(units - unit, L::kChunkUnits); ++i, out += width) {
+          *out = t < tokens ? chunk[i] : 0;
+        }
       }
     }
     panel += size_t{units} * L::kPanelTokens;

@@ -68,6 +68,6 @@ constexpr CpuArithmetic kArithmetic = MakeArithmetic<Neon>();
 
 }  // namespace
 
-const CpuKernel kNeonKernel = {"neon", {&kArithmetic, nullptr}};
+const CpuKernel kNeonKernel = {"neon", {&kArithmetic}};
 
 }  // namespace maxsimd

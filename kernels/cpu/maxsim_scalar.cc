@@ -75,6 +75,6 @@ constexpr CpuArithmetic kArithmetic = MakeArithmetic<Scalar>();
 
 }  // namespace
 
-const CpuKernel kScalarKernel = {"scalar", {&kArithmetic, nullptr}};
+const CpuKernel kScalarKernel = {"scalar", {&kArithmetic}};
 
 }  // namespace maxsimd

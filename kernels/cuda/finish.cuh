@@ -267,7 +267,7 @@ __device__ inline void FinishChunk(ElementType type, const LaunchParams& params,
     return;
   }
   double sum = 0;
-#pragma unroll 8
+#pragma unroll 4
   for (uint32_t c = 0; c < item.siblings; ++c) sum += __ldcg(sums + c * kStride + team.thread);
   WriteSum(params, group, item.document, sum, team.thread);
 }

@@ -1,6 +1,7 @@
 #include "server/batching/batch_queue.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace maxsimd {
@@ -10,7 +11,13 @@ namespace {
 // against the bookkeeping of one.
 constexpr uint64_t kTurnsPerBatch = 16;
 
-size_t RoundUp(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+bool IsCopied(const std::unique_ptr<Batch>& batch) {
+  return batch->units_to_copy == 0;
+}
+
+size_t RoundUp(size_t value, size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace
 
@@ -71,6 +78,7 @@ std::vector<std::shared_ptr<Work>> BatchQueue::RemoveAll() {
   for (const LaneId id : ids) {
     for (std::shared_ptr<Work>& work : RemoveLane(id)) dropped.push_back(std::move(work));
   }
+  if (open_ != nullptr) CloseOpenBatch();
   return dropped;
 }
 
@@ -92,14 +100,17 @@ void BatchQueue::ReleaseResults(LaneId id, size_t bytes) {
 
 std::vector<CopyTask> BatchQueue::Fill(absl::Time now) {
   std::vector<CopyTask> tasks;
+  size_t passed = 0;  // Lanes in a row that could not afford their next unit.
   while (!turn_.empty() && OpenBatch(now) != nullptr) {
     Lane& lane = lanes_.at(turn_.front());
     if (!front_charged_) {
       lane.deficit += quantum_;
       front_charged_ = true;
     }
+    const size_t waiting_before = waiting_units_;
     if (!ServeLane(lane, tasks)) {
       CloseOpenBatch();  // Full; the lane keeps what is left of its turn.
+      passed = 0;
       continue;
     }
     const LaneId id = turn_.front();
@@ -108,8 +119,24 @@ std::vector<CopyTask> BatchQueue::Fill(absl::Time now) {
     lane.in_turn = false;
     if (!MayPlace(lane)) lane.deficit = 0;  // An idle lane saves up nothing.
     JoinTurn(id, lane);
+    passed = waiting_units_ < waiting_before ? 0 : passed + 1;
+    if (passed > 0 && passed == turn_.size()) {
+      SkipRounds();
+      passed = 0;
+    }
   }
   return tasks;
+}
+
+void BatchQueue::SkipRounds() {
+  uint64_t rounds = std::numeric_limits<uint64_t>::max();  // Until the first can afford its unit.
+  for (const LaneId id : turn_) {
+    const Lane& lane = lanes_.at(id);
+    const uint64_t missing =
+        lane.waiting.front()->chunk.units[lane.next_unit].multiply_adds - lane.deficit;
+    rounds = std::min(rounds, (missing + quantum_ - 1) / quantum_);
+  }
+  for (const LaneId id : turn_) lanes_.at(id).deficit += (rounds - 1) * quantum_;
 }
 
 bool BatchQueue::ServeLane(Lane& lane, std::vector<CopyTask>& tasks) {
@@ -130,8 +157,10 @@ void BatchQueue::Place(Lane& lane, size_t pitch, std::vector<CopyTask>& tasks) {
   Batch& batch = *open_;
   const size_t offset = RoundUp(batch.used_bytes, pitch);
 
-  Placement* last = tasks.empty() || tasks.back().batch != &batch ? nullptr : &tasks.back().placement;
-  if (last != nullptr && last->work == work && last->first_unit + last->unit_count == lane.next_unit &&
+  Placement* last =
+      tasks.empty() || tasks.back().batch != &batch ? nullptr : &tasks.back().placement;
+  if (last != nullptr && last->work == work &&
+      last->first_unit + last->unit_count == lane.next_unit &&
       last->first_row() + last->row_count() == unit.first_row && last->buffer_end() == offset) {
     ++last->unit_count;
     ++batch.placements.back().unit_count;
@@ -160,16 +189,15 @@ void BatchQueue::Copied(const CopyTask& task, absl::Duration pack) {
 }
 
 Batch* BatchQueue::Take(absl::Time now) {
-  if (closed_.empty() && open_ != nullptr && !open_->placements.empty() &&
-      now >= open_->opened + limits_.max_delay) {
-    CloseOpenBatch();
-  }
-  for (auto batch = closed_.begin(); batch != closed_.end(); ++batch) {
-    if ((*batch)->units_to_copy > 0) continue;
-    scoring_.splice(scoring_.end(), closed_, batch);
-    return scoring_.back().get();
-  }
-  return nullptr;
+  if (!HasReady() && now >= NextWake()) CloseOpenBatch();
+  const auto ready = std::find_if(closed_.begin(), closed_.end(), IsCopied);
+  if (ready == closed_.end()) return nullptr;
+  scoring_.splice(scoring_.end(), closed_, ready);
+  return scoring_.back().get();
+}
+
+bool BatchQueue::HasReady() const {
+  return std::any_of(closed_.begin(), closed_.end(), IsCopied);
 }
 
 void BatchQueue::Release(Batch* batch) {
@@ -211,7 +239,9 @@ Batch* BatchQueue::OpenBatch(absl::Time now) {
   return open_.get();
 }
 
-void BatchQueue::CloseOpenBatch() { closed_.push_back(std::move(open_)); }
+void BatchQueue::CloseOpenBatch() {
+  closed_.push_back(std::move(open_));
+}
 
 void BatchQueue::JoinTurn(LaneId id, Lane& lane) {
   if (lane.in_turn || !MayPlace(lane)) return;

@@ -13,7 +13,8 @@
 // delay of 0 a lone request never waits.
 //
 // Latency bound: once in the open batch, a unit waits for at most the batches ahead of it and
-// max_delay; a lane that asks for less than its turn waits for at most one turn of every other lane.
+// max_delay; a lane that asks for less than its turn waits for at most one turn of every other
+// lane.
 //
 // Results: a lane whose results aren't written away gets no further units beyond
 // max_lane_result_bytes (a slow reader stalls only itself).
@@ -91,7 +92,8 @@ class BatchQueue {
   // Drops what waits in the lane (not what rides in a batch) and returns it.
   std::vector<std::shared_ptr<Work>> RemoveLane(LaneId lane);
 
-  // Drops what waits in every lane and returns it.
+  // Drops every lane and returns what waits in them.  Nothing more will come, so the open batch is
+  // closed, due or not.
   std::vector<std::shared_ptr<Work>> RemoveAll();
 
   // Queues a message's units; a message without units is not for here.
@@ -107,8 +109,12 @@ class BatchQueue {
   void Copied(const CopyTask& task, absl::Duration pack);
 
   // For a device that is idle: the next batch that is ready to be scored, or null.  Closes the open
-  // batch when it is due.  The batch stays owned by the queue until Release.
+  // batch when it is due and no other is ready, so that a batch that is still being copied holds up
+  // no later one.  The batch stays owned by the queue until Release.
   Batch* Take(absl::Time now);
+
+  // Whether a batch is full and copied: Take would return one whatever the time.
+  bool HasReady() const;
 
   // The batch has been scored: its buffer is free again.
   void Release(Batch* batch);
@@ -139,6 +145,9 @@ class BatchQueue {
   void JoinTurn(LaneId id, Lane& lane);
   // Places units of the lane whose turn it is; false when the open batch is full.
   bool ServeLane(Lane& lane, std::vector<CopyTask>& tasks);
+  // After a round in which no lane could afford its unit: adds what all further such rounds would
+  // (a unit of a million turns must not take a million rounds under the caller's lock).
+  void SkipRounds();
   void Place(Lane& lane, size_t pitch, std::vector<CopyTask>& tasks);
 
   const BatchLimits limits_;

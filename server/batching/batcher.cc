@@ -42,8 +42,8 @@ absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(
                      scorers.front()->AllocatePackedBuffer(limits.buffer_bytes));
     buffers.push_back(std::move(allocated));
   }
-  return std::unique_ptr<Batcher>(new Batcher(limits, std::move(scorers), std::move(buffers),
-                                              std::move(on_device_lost)));
+  return std::unique_ptr<Batcher>(
+      new Batcher(limits, std::move(scorers), std::move(buffers), std::move(on_device_lost)));
 }
 
 Batcher::Batcher(const BatchLimits& limits, std::vector<Scorer*> scorers,
@@ -89,17 +89,17 @@ void Batcher::RemoveLane(LaneId lane) {
 void Batcher::Submit(LaneId lane, std::shared_ptr<Work> work) {
   std::vector<CopyTask> tasks;
   absl::Status lost;
-  const std::shared_ptr<Recipient> recipient = work->recipient;
   {
     MutexLock lock(&mutex_);
     lost = all_lost_;
     if (lost.ok()) {
-      queue_.Push(lane, std::move(work));
-      tasks = queue_.Fill(absl::Now());
+      queue_.Push(lane, work);  // A copy: a dropped message is freed after the lock.
+      tasks = FillLocked();
     }
   }
-  if (!lost.ok()) return recipient->OnFailed(lost);
-  Copy(tasks);
+  if (!lost.ok()) return work->recipient->OnFailed(lost);
+  work.reset();
+  Copy(std::move(tasks));
 }
 
 void Batcher::ReleaseResults(LaneId lane, size_t bytes) {
@@ -118,8 +118,13 @@ BatcherCounters Batcher::counters() const {
   return counters_;
 }
 
+size_t Batcher::lanes() const {
+  MutexLock lock(&mutex_);
+  return queue_.lanes();
+}
+
 bool Batcher::TakeLocked(Batch** batch, int* scorer) {
-  if (idle_.empty() && all_lost_.ok()) return false;
+  if (!CanTakeLocked()) return false;
   *batch = queue_.Take(absl::Now());
   if (*batch == nullptr) return false;
   if (!all_lost_.ok()) {
@@ -144,25 +149,34 @@ void Batcher::RunWorker() {
       mutex_.Lock();
       continue;
     }
-    if (const std::vector<CopyTask> tasks = queue_.Fill(absl::Now()); !tasks.empty()) {
+    if (std::vector<CopyTask> tasks = FillLocked(); !tasks.empty()) {
       mutex_.Unlock();
-      Copy(tasks);
+      Copy(std::move(tasks));
       mutex_.Lock();
       continue;
     }
+    if (CanTakeLocked() && queue_.HasReady()) continue;  // Filling closed it.
     changed_.WaitUntil(&mutex_, idle_.empty() ? absl::InfiniteFuture() : queue_.NextWake());
   }
   mutex_.Unlock();
 }
 
-void Batcher::Copy(absl::Span<const CopyTask> tasks) {
+std::vector<CopyTask> Batcher::FillLocked() {
+  std::vector<CopyTask> tasks = queue_.Fill(absl::Now());
+  // What it closed may have been waiting only for more: others take it while this thread copies.
+  if (!idle_.empty() && queue_.HasReady()) changed_.NotifyOne();
+  return tasks;
+}
+
+void Batcher::Copy(std::vector<CopyTask> tasks) {
   for (const CopyTask& task : tasks) {
     Work& work = *task.placement.work;
     const absl::Time start = absl::Now();
-    if (!work.recipient->gone()) CopyRows(task);
+    const bool wanted = !work.recipient->gone();
+    if (wanted) CopyRows(task);
     const absl::Duration pack = absl::Now() - start;
-    const bool whole = work.units_to_copy.fetch_sub(task.placement.unit_count) ==
-                       task.placement.unit_count;
+    const bool whole =
+        work.units_to_copy.fetch_sub(task.placement.unit_count) == task.placement.unit_count;
     // Before the batch may start: scoring it could otherwise end the call first.
     if (whole) {
       work.message = MessageView();
@@ -170,10 +184,11 @@ void Batcher::Copy(absl::Span<const CopyTask> tasks) {
       work.recipient->OnCopied();
     }
     MutexLock lock(&mutex_);
-    counters_.embedding_bytes_copied +=
-        task.placement.row_count() * task.placement.work->chunk.row_bytes;
+    if (wanted) {
+      counters_.embedding_bytes_copied += task.placement.row_count() * work.chunk.row_bytes;
+    }
     queue_.Copied(task, pack);
-    if (task.batch->units_to_copy == 0 && !idle_.empty()) changed_.NotifyOne();
+    if (task.batch->units_to_copy == 0 && CanTakeLocked()) changed_.NotifyOne();
   }
 }
 
@@ -193,8 +208,8 @@ void Batcher::ScoreBatch(Batch* batch, int scorer) {
   if (scorer == kNoScorer) {
     timings = AllLost();
   } else if (groups.document_count() > 0) {
-    timings = scorers_[scorer]->Score(
-        {absl::MakeConstSpan(buffer, batch->used_bytes), groups.groups()});
+    timings =
+        scorers_[scorer]->Score({absl::MakeConstSpan(buffer, batch->used_bytes), groups.groups()});
   }
   std::vector<Placement> keep_alive;  // What `groups` points to, beyond the batch's release.
   const absl::Duration pack = batch->pack;
@@ -206,19 +221,19 @@ void Batcher::ScoreBatch(Batch* batch, int scorer) {
     if (!lost) idle_.push_back(scorer);
     ++counters_.batches;
     counters_.groups += groups.groups().size();
-    counters_.documents += groups.document_count();
+    if (timings.ok()) counters_.documents += groups.document_count();
     changed_.NotifyOne();  // The next batch, or the freed buffer; this thread hands out scores.
   }
   if (scorer != kNoScorer && absl::IsUnavailable(timings.status())) {
     LoseDevice(scorer, timings.status());
   }
-  ForEachRecipient(groups.scored(), [&](Recipient& recipient,
-                                        absl::Span<const ScoredDocuments> scored) {
-    if (!timings.ok()) return recipient.OnFailed(timings.status());
-    const absl::Duration queue = LongestWait(scored, start) - pack;
-    recipient.OnScored(scored, {std::max(queue, absl::ZeroDuration()), pack, timings->upload,
-                                timings->compute});
-  });
+  ForEachRecipient(groups.scored(),
+                   [&](Recipient& recipient, absl::Span<const ScoredDocuments> scored) {
+                     if (!timings.ok()) return recipient.OnFailed(timings.status());
+                     const absl::Duration queue = LongestWait(scored, start) - pack;
+                     recipient.OnScored(scored, {std::max(queue, absl::ZeroDuration()), pack,
+                                                 timings->upload, timings->compute});
+                   });
 }
 
 void Batcher::LoseDevice(int scorer, const absl::Status& status) {

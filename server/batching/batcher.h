@@ -1,19 +1,20 @@
-// The threads around BatchQueue: copies waiting documents into the open batch, scores batches, hands
-// out the scores.
+// The threads around BatchQueue: copies waiting documents into the open batch, scores batches,
+// hands out the scores.
 //
 // A message is copied by the thread that submits it when there is room, so that a lone call sees no
-// hand-over before scoring; otherwise by whichever worker finds room first.  There is one worker per
-// batch that the scorers take at a time, and one more, so that copying and handing out scores
+// hand-over before scoring; otherwise by whichever worker finds room first.  There is one worker
+// per batch that the scorers take at a time, and one more, so that copying and handing out scores
 // overlap with scoring.
 //
-// Failure: a scorer that answers Unavailable is lost: its batch's calls fail Unavailable and it gets
-// no further batch; when the last one is lost everything that waits fails, and `on_device_lost` has
-// been called for each.  Any other error fails the batch's calls only.
+// Failure: a scorer that answers Unavailable is lost: its batch's calls fail Unavailable and it
+// gets no further batch; when the last one is lost everything that waits fails, and
+// `on_device_lost` has been called for each.  Any other error fails the batch's calls only.
 //
 // Threads: every method is thread-safe.  No lock is held while a Recipient is called.
 #ifndef MAXSIMD_SERVER_BATCHING_BATCHER_H_
 #define MAXSIMD_SERVER_BATCHING_BATCHER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -58,14 +59,15 @@ class Batcher {
   // The call has ended: what waits in its lane is dropped.
   void RemoveLane(LaneId lane) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Queues a message that has at least one unit.  Its recipient gets OnCopied once and the scores of
-  // each document once, or OnFailed, unless the lane is removed before.
+  // Queues a message that has at least one unit.  Its recipient gets OnCopied once and the scores
+  // of each document once, or OnFailed, unless the lane is removed before.
   void Submit(LaneId lane, std::shared_ptr<Work> work) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Results of the lane have been written away; see BatchQueue.
   void ReleaseResults(LaneId lane, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   BatcherCounters counters() const ABSL_LOCKS_EXCLUDED(mutex_);
+  size_t lanes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   Batcher(const BatchLimits& limits, std::vector<Scorer*> scorers,
@@ -73,12 +75,20 @@ class Batcher {
           std::function<void(int, const absl::Status&)> on_device_lost);
 
   void RunWorker() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Copies what `tasks` reserved; called without the lock.
-  void Copy(absl::Span<const CopyTask> tasks) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Reserves room for what waits.
+  std::vector<CopyTask> FillLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Copies what `tasks` reserved; called without the lock, also where the tasks, which may be the
+  // last to hold their messages, are freed.
+  void Copy(std::vector<CopyTask> tasks) ABSL_LOCKS_EXCLUDED(mutex_);
   void CopyRows(const CopyTask& task) const;
   void ScoreBatch(Batch* batch, int scorer) ABSL_LOCKS_EXCLUDED(mutex_);
   void LoseDevice(int scorer, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AllLost() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether a batch that is ready would be taken: a scorer is idle, or none is left and the batch
+  // is to be failed.
+  bool CanTakeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !idle_.empty() || !all_lost_.ok();
+  }
   // An idle scorer and the batch it shall take, if there are both.
   bool TakeLocked(Batch** batch, int* scorer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -81,7 +81,8 @@ void QueryGroups::BindArrays(const Batch& batch, const std::byte* buffer) {
     group.rows = buffer;
     group.row_pitch_bytes = pitch;
     group.row_count = batch.used_bytes / pitch;
-    group.documents = absl::MakeConstSpan(documents_).subspan(first_document, document - first_document);
+    group.documents =
+        absl::MakeConstSpan(documents_).subspan(first_document, document - first_document);
     group.scores = absl::MakeSpan(scores_).subspan(first_document, document - first_document);
     group.matches = absl::MakeSpan(matches_).subspan(first_match, match - first_match);
   }

@@ -1,5 +1,5 @@
-// A batch that is about to be scored, as the Scorer wants it: one group per distinct query, whichever
-// calls and chunks its documents came with, and the arrays that the scores go to.
+// A batch that is about to be scored, as the Scorer wants it: one group per distinct query,
+// whichever calls and chunks its documents came with, and the arrays that the scores go to.
 //
 // Queries are compared in full; their hash only finds the candidates.  Placements of calls that are
 // gone are left out (their rows stay in the buffer, unread).
@@ -41,9 +41,9 @@ class QueryGroups {
   void ListDocuments();
   void BindArrays(const Batch& batch, const std::byte* buffer);
 
-  std::vector<Member> members_;                       // By group, then by the batch's order.
+  std::vector<Member> members_;                        // By group, then by the batch's order.
   std::vector<std::shared_ptr<const Query>> queries_;  // Per group.
-  std::vector<DocumentRows> documents_;               // All groups', back to back.
+  std::vector<DocumentRows> documents_;                // All groups', back to back.
   std::vector<DocumentScore> scores_;
   std::vector<TokenMatch> matches_;
   std::vector<QueryGroup> groups_;

@@ -47,8 +47,11 @@ size_t DocumentChunk::memory_bytes() const {
 }
 
 size_t ResultBytes(const Query& query, absl::string_view id) {
-  const size_t matches = query.return_matches ? query.tokens * sizeof(TokenMatch) : 0;
-  return sizeof(uint32_t) + sizeof(DocumentScore) + id.size() + matches;  // The first is the index.
+  return EmptyResultBytes(id) + (query.return_matches ? query.tokens * sizeof(TokenMatch) : 0);
+}
+
+size_t EmptyResultBytes(absl::string_view id) {
+  return sizeof(uint32_t) + sizeof(DocumentScore) + id.size();  // The first is the index.
 }
 
 }  // namespace maxsimd

@@ -86,8 +86,9 @@ struct StartMessage {
   DocumentChunk documents;
 };
 
-// About what one result takes: also what max_held_result_bytes counts for each held document.
+// About what one result takes; that of a document without tokens has no matches.
 size_t ResultBytes(const Query& query, absl::string_view id);
+size_t EmptyResultBytes(absl::string_view id);
 
 }  // namespace maxsimd
 

@@ -11,7 +11,8 @@
 
 namespace maxsimd {
 
-// Fills `order`, `empty` and `units` from `documents`, `ids` and `row_bytes`.
+// Fills `order`, `empty` and `units` from `documents`, `ids` and `row_bytes`.  Rows are numbered
+// below 2^32.
 void BuildUnits(const Query& query, const UnitLimits& limits, DocumentChunk* chunk);
 
 }  // namespace maxsimd

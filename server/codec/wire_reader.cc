@@ -118,7 +118,7 @@ bool WireReader::SkipGroup(uint32_t start_tag) {
   if (!input_.IncrementRecursionDepth()) return false;
   const uint32_t end_tag = WireFormatLite::MakeTag(WireFormatLite::GetTagFieldNumber(start_tag),
                                                    WireFormatLite::WIRETYPE_END_GROUP);
-  while (input_.BytesUntilLimit() > 0) {
+  while (!AtEnd()) {
     uint32_t tag;
     if (!ReadTag(&tag)) return false;
     if (tag == end_tag) {

@@ -59,7 +59,7 @@ class WireReader {
   // Calls field(tag), which reads or skips that field, for each field up to the end.
   template <typename Field>
   bool ReadFields(Field field) {
-    while (input_.BytesUntilLimit() > 0) {
+    while (!AtEnd()) {
       uint32_t tag;
       if (!ReadTag(&tag) || !field(tag)) return false;
     }
@@ -95,7 +95,7 @@ class WireReader {
     int size;
     if (!ReadLength(&size)) return false;
     const auto outer = input_.PushLimit(size);
-    while (input_.BytesUntilLimit() > 0) {
+    while (!AtEnd()) {
       if (!value()) return false;
     }
     input_.PopLimit(outer);
@@ -106,6 +106,10 @@ class WireReader {
   bool Skip(uint32_t tag);
 
  private:
+  // Of what is being read.  Exact, since there always is a limit; and inline, unlike
+  // BytesUntilLimit, which packed fields notice.
+  bool AtEnd() { return input_.ExpectAtEnd(); }
+
   bool ReadTag(uint32_t* tag);
   bool ReadLength(int* size);
   bool SkipGroup(uint32_t start_tag);

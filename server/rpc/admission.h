@@ -3,8 +3,8 @@
 // A message's size is unknown until it has been read, so the largest is reserved before each read
 // and the surplus returned after it.  What finds no room waits, first come first served; a call
 // whose first read waits too long is refused by its owner.  Multiply-adds are known only once a
-// message has been decoded: while more than the budget of them wait to be scored, no further read is
-// granted.
+// message has been decoded: while more than the budget of them wait to be scored, no further read
+// is granted.
 //
 // So the bytes held stay under max_bytes, with two exceptions, each bounded: a message longer than
 // its limit is buffered by gRPC before it can be refused, and Hold never waits.

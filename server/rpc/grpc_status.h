@@ -1,4 +1,5 @@
-// The only place where an absl::Status becomes a grpc::Status.  Both count the canonical codes alike.
+// The only place where an absl::Status becomes a grpc::Status.  Both count the canonical codes
+// alike.
 #ifndef MAXSIMD_SERVER_RPC_GRPC_STATUS_H_
 #define MAXSIMD_SERVER_RPC_GRPC_STATUS_H_
 

@@ -97,12 +97,14 @@ void RerankCall::RequestRead() {
                                ? environment_.limits.max_message_bytes
                                : environment_.limits.max_stream_message_bytes;
   const Admission::WaitId id = environment_.admission->Reserve(
-      largest, [call = shared_from_this()](Admission::Hold room) { call->OnRoom(std::move(room)); });
+      largest,
+      [call = shared_from_this()](Admission::Hold room) { call->OnRoom(std::move(room)); });
   bool give_up = false;
   {
     MutexLock lock(&mutex_);
     if (!waits_for_room_) return;
-    wait_ = id;
+    // Room may have come at once, on another thread, and the next wait have begun and been noted.
+    wait_ = std::max(wait_.value_or(0), id);
     give_up = finished_;
   }
   if (give_up) environment_.admission->CancelWait(id);
@@ -164,8 +166,8 @@ void RerankCall::OnMessage(std::shared_ptr<Message> message) {
     return End(status, absl::IsResourceExhausted(status) ? Retry::kNever : Retry::kUnsaid);
   }
   // What the decoded documents take is held until they are scored, the message until it is copied.
-  auto held = std::make_shared<Admission::Hold>(environment_.admission->HoldNow(
-      work->chunk.memory_bytes(), work->chunk.multiply_adds));
+  auto held = std::make_shared<Admission::Hold>(
+      environment_.admission->HoldNow(work->chunk.memory_bytes(), work->chunk.multiply_adds));
   work->query = query_;
   work->received = message->received;
   work->recipient = shared_from_this();
@@ -202,8 +204,11 @@ absl::Status RerankCall::Decode(const MessageView& view, DocumentChunk& document
   query_ = std::move(start.query);
   documents = std::move(start.documents);
   MutexLock lock(&mutex_);
-  k_ = start.top_k;
-  if (k_ > 0) top_k_.emplace(k_);
+  if (start.top_k > 0) {
+    top_k_.emplace(start.top_k);
+    held_results_.emplace(start.top_k);
+    held_room_ = environment_.admission->HoldNow(0, 0);
+  }
   return absl::OkStatus();
 }
 
@@ -211,33 +216,43 @@ absl::Status RerankCall::Accept(const DocumentChunk& documents, uint64_t& first_
   first_index = progress_.documents_received();
   const uint64_t count = documents.documents.size();
   if (first_index + count > environment_.limits.max_documents_per_stream) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("max_documents_per_stream: more than ",
-                     environment_.limits.max_documents_per_stream));
+    return absl::ResourceExhaustedError(absl::StrCat("max_documents_per_stream: more than ",
+                                                     environment_.limits.max_documents_per_stream));
   }
   progress_.OnMessage(count, documents.empty.size(), !documents.units.empty());
   summary_.documents += count;
   summary_.document_tokens += documents.document_tokens;
-  RETURN_IF_ERROR(CheckHeldResults(documents));
+  RETURN_IF_ERROR(HoldResults(documents));
   for (const uint32_t document : documents.empty) {
-    AddResult(first_index + document, {-std::numeric_limits<float>::infinity(),
-                                       DocumentStatus::kEmpty},
+    AddResult(first_index + document,
+              {-std::numeric_limits<float>::infinity(), DocumentStatus::kEmpty},
               documents.ids[document], {});
   }
   return absl::OkStatus();
 }
 
-absl::Status RerankCall::CheckHeldResults(const DocumentChunk& documents) {
-  if (!top_k_.has_value()) return absl::OkStatus();
-  for (const uint32_t document : documents.order) {
-    if (held_results_ == k_) break;  // A further one displaces another.
-    ++held_results_;
-    held_result_bytes_ += ResultBytes(*query_, documents.ids[document]);
+absl::Status RerankCall::HoldResults(const DocumentChunk& documents) {
+  if (held_results_.has_value()) {
+    held_results_->Add(*query_, documents);
+    const uint64_t limit = environment_.limits.max_held_result_bytes;
+    if (held_results_->bytes() > limit) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("max_held_result_bytes: the results held for top_k may take ",
+                       held_results_->bytes(), ", which exceeds ", limit));
+    }
+    held_room_.Resize(held_results_->bytes());  // Never less than before, so that none is granted.
+    return absl::OkStatus();
   }
-  if (held_result_bytes_ <= environment_.limits.max_held_result_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("max_held_result_bytes: the ", held_results_, " results held for top_k take more than ",
-                   environment_.limits.max_held_result_bytes));
+  size_t bytes = 0;
+  for (const uint32_t document : documents.empty)
+    bytes += EmptyResultBytes(documents.ids[document]);
+  if (bytes > 0) HoldUnsent(bytes);
+  return absl::OkStatus();
+}
+
+void RerankCall::HoldUnsent(size_t bytes) {
+  unsent_rooms_.push_back(environment_.admission->HoldNow(bytes, 0));
+  progress_.OnUnsent(bytes);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -270,8 +285,8 @@ void RerankCall::OnScored(absl::Span<const ScoredDocuments> scored, const BatchT
     last_score_at_ = absl::Now();
     held = top_k_.has_value();
     if (!held) {
-      unsent_rooms_.push_back(environment_.admission->HoldNow(result_bytes, 0));
-      progress_.OnUnsent(result_bytes);
+      HoldUnsent(result_bytes);
+      unsent_lane_bytes_ += result_bytes;
     }
     ended = WriteLocked();
   }
@@ -336,7 +351,7 @@ void RerankCall::EncodeEnd() {
 
 void RerankCall::OnWriteDone(bool ok) {
   std::deque<Admission::Hold> sent;  // Given back without the lock.
-  size_t sent_bytes = 0;
+  size_t lane_bytes = 0;
   std::optional<Batcher::LaneId> lane;
   bool ended = false;
   {
@@ -346,13 +361,13 @@ void RerankCall::OnWriteDone(bool ok) {
     lane = lane_;
     if (outgoing_.empty() && encoder_.empty()) {
       sent = std::exchange(unsent_rooms_, {});
-      for (const Admission::Hold& room : sent) sent_bytes += room.bytes();
-      progress_.OnSent(sent_bytes);
+      for (const Admission::Hold& room : sent) progress_.OnSent(room.bytes());
+      lane_bytes = std::exchange(unsent_lane_bytes_, 0);
     }
     ended = WriteLocked();
   }
   if (ended) return LetGo();
-  if (sent_bytes > 0) environment_.batcher->ReleaseResults(*lane, sent_bytes);
+  if (lane_bytes > 0) environment_.batcher->ReleaseResults(*lane, lane_bytes);
   RequestRead();
 }
 
@@ -373,7 +388,8 @@ bool RerankCall::FinishLocked(const absl::Status& status, Retry retry) {
   finished_ = true;
   finished_at_ = absl::Now();
   if (retry != Retry::kUnsaid) {
-    context_->AddTrailingMetadata(kPushback, retry == Retry::kNever ? kPushbackNever : kPushbackLater);
+    context_->AddTrailingMetadata(kPushback,
+                                  retry == Retry::kNever ? kPushbackNever : kPushbackLater);
   }
   spdlog::debug("{} ended: {}", context_->method(), status.ToString());
   Finish(ToGrpcStatus(status));
@@ -382,11 +398,13 @@ bool RerankCall::FinishLocked(const absl::Status& status, Retry retry) {
 
 void RerankCall::LetGo() {
   std::deque<Admission::Hold> unsent;
+  Admission::Hold held;
   std::optional<Admission::WaitId> wait;
   std::optional<Batcher::LaneId> lane;
   {
     MutexLock lock(&mutex_);
     unsent = std::exchange(unsent_rooms_, {});
+    held = std::move(held_room_);
     wait = wait_;
     lane = lane_;
   }
@@ -394,7 +412,9 @@ void RerankCall::LetGo() {
   if (lane.has_value()) environment_.batcher->RemoveLane(*lane);
 }
 
-void RerankCall::Abort(const absl::Status& status) { End(status, Retry::kUnsaid); }
+void RerankCall::Abort(const absl::Status& status) {
+  End(status, Retry::kUnsaid);
+}
 
 void RerankCall::OnCancel() {
   const bool late = absl::FromChrono(context_->deadline()) <= absl::Now();
@@ -413,21 +433,21 @@ void RerankCall::OnTick(absl::Time now) {
       // The end waits behind a message that the client doesn't read.
       if (now - finished_at_ > idle) context_->TryCancel();
     } else if (writing_ && now - write_since_ > idle) {
-      ended = FinishLocked(absl::DeadlineExceededError(absl::StrCat(
-                               "stream_idle_timeout: no result was read for ",
-                               absl::FormatDuration(idle))),
-                           Retry::kUnsaid);
+      ended = FinishLocked(
+          absl::DeadlineExceededError(absl::StrCat("stream_idle_timeout: no result was read for ",
+                                                   absl::FormatDuration(idle))),
+          Retry::kUnsaid);
     } else if (waits_for_room_ && !progress_.started() &&
                now - read_since_ > environment_.max_admission_wait) {
-      ended = FinishLocked(absl::ResourceExhaustedError(
-                               "overloaded: no room for the call's first message within "
-                               "max_pending_bytes"),
-                           Retry::kLater);
+      ended = FinishLocked(
+          absl::ResourceExhaustedError("overloaded: no room for the call's first message within "
+                                       "max_pending_bytes"),
+          Retry::kLater);
     } else if (progress_.reading() && !waits_for_room_ && now - read_since_ > idle) {
-      ended = FinishLocked(absl::DeadlineExceededError(absl::StrCat(
-                               "stream_idle_timeout: no message arrived whole for ",
-                               absl::FormatDuration(idle))),
-                           Retry::kUnsaid);
+      ended = FinishLocked(
+          absl::DeadlineExceededError(absl::StrCat(
+              "stream_idle_timeout: no message arrived whole for ", absl::FormatDuration(idle))),
+          Retry::kUnsaid);
     }
   }
   if (ended) LetGo();

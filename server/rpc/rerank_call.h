@@ -36,6 +36,7 @@
 #include "server/codec/request.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/call_progress.h"
+#include "server/rpc/held_results.h"
 #include "server/rpc/top_k.h"
 
 namespace maxsimd {
@@ -110,8 +111,9 @@ class RerankCall final : public grpc::ServerGenericBidiReactor,
   // Counts a message's documents and answers those without tokens.
   absl::Status Accept(const DocumentChunk& documents, uint64_t& first_index)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckHeldResults(const DocumentChunk& documents)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts what the results of a message that are known or held from now on take.
+  absl::Status HoldResults(const DocumentChunk& documents) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HoldUnsent(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddResult(uint64_t index, const DocumentScore& score, absl::string_view id,
                  absl::Span<const TokenMatch> matches) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -147,13 +149,13 @@ class RerankCall final : public grpc::ServerGenericBidiReactor,
 
   // Results.
   std::optional<TopK> top_k_ ABSL_GUARDED_BY(mutex_);
-  uint32_t k_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<HeldResults> held_results_ ABSL_GUARDED_BY(mutex_);  // With top_k.
+  Admission::Hold held_room_ ABSL_GUARDED_BY(mutex_);
   ResponseEncoder encoder_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> outgoing_ ABSL_GUARDED_BY(mutex_);
   std::deque<Admission::Hold> unsent_rooms_ ABSL_GUARDED_BY(mutex_);
-  uint32_t held_results_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t held_result_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  grpc::ByteBuffer write_buffer_;  // gRPC's while a write is outstanding.
+  size_t unsent_lane_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // The part of them that the lane counts.
+  grpc::ByteBuffer write_buffer_;                         // gRPC's while a write is outstanding.
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool end_encoded_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time write_since_ ABSL_GUARDED_BY(mutex_);

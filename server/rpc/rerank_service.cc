@@ -1,12 +1,16 @@
 #include "server/rpc/rerank_service.h"
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
 namespace maxsimd {
 namespace {
 
 class UnimplementedCall final : public grpc::ServerGenericBidiReactor {
  public:
-  UnimplementedCall() {
-    Finish({grpc::StatusCode::UNIMPLEMENTED, "maxsimd.v1.RerankService has no such method"});
+  explicit UnimplementedCall(const std::string& method) {
+    Finish({grpc::StatusCode::UNIMPLEMENTED, absl::StrCat("unknown method ", method)});
   }
   void OnDone() override { delete this; }
 };
@@ -21,7 +25,7 @@ grpc::ServerGenericBidiReactor* RerankCalls::CreateReactor(
   if (context->method() == "/maxsimd.v1.RerankService/RerankStream") {
     return RerankCall::Start(environment_, context, RerankCall::Method::kRerankStream);
   }
-  return new UnimplementedCall;
+  return new UnimplementedCall(context->method());
 }
 
 grpc::ServerUnaryReactor* InfoService::GetServerInfo(grpc::CallbackServerContext* context,

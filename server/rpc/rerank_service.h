@@ -10,8 +10,8 @@
 
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/support/server_callback.h"
-#include "maxsimd/v1/rerank.grpc.pb.h"
 
+#include "maxsimd/v1/rerank.grpc.pb.h"
 #include "server/rpc/rerank_call.h"
 
 namespace maxsimd {

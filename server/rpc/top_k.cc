@@ -14,7 +14,8 @@ void TopK::Add(uint32_t index, const DocumentScore& score, absl::string_view id,
     heap_.pop_back();
   }
   result.id.assign(id.data(), id.size());
-  if (score.status == DocumentStatus::kScored) result.matches.assign(matches.begin(), matches.end());
+  if (score.status == DocumentStatus::kScored)
+    result.matches.assign(matches.begin(), matches.end());
   heap_.push_back(std::move(result));
   std::push_heap(heap_.begin(), heap_.end(), Better);
 }

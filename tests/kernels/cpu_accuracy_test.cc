@@ -78,11 +78,13 @@ TEST_P(CpuAccuracyTest, EveryDocumentLength) {
 
 TEST_P(CpuAccuracyTest, LongestQueryOfTheLargestDim) {
   for (const ElementType type : kAllElementTypes) {
+    // The oracle's second is dear: only float32 has rounding errors of two kinds to show.
     for (const TestData data : {TestData::kConstant, TestData::kPositive}) {
+      if (data == TestData::kPositive && type != ElementType::kFloat32) continue;
       ExpectRight({.element_type = type,
                    .query_tokens = GetParam() == "scalar" ? 300u : 4096u,
                    .dim = 4096,
-                   .lengths = {1, 2},
+                   .lengths = {2},
                    .data = data});
     }
   }
