@@ -23,8 +23,11 @@ struct ScorerOptions {
   int threads = 0;           // CPU threads that score; 0: one per core.
 };
 
-// One Scorer per device pipeline: one for the CPU, one per entry of `devices` for CUDA.
-absl::StatusOr<std::vector<std::unique_ptr<Scorer>>> CreateScorers(const ScorerOptions& options);
+// One Scorer per device pipeline: one for the CPU, one per entry of `devices` for CUDA (an ordinal
+// may stand there twice).  Where auto falls back to the CPU and `fallback_reason` isn't null, it is
+// set to why.
+absl::StatusOr<std::vector<std::unique_ptr<Scorer>>> CreateScorers(
+    const ScorerOptions& options, std::string* fallback_reason = nullptr);
 
 }  // namespace maxsimd
 

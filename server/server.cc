@@ -30,7 +30,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   scorer_options.backend = options.backend;
   scorer_options.devices = options.devices;
   scorer_options.threads = options.threads;
-  ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Scorer>> scorers, CreateScorers(scorer_options));
+  std::string fallback_reason;
+  ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Scorer>> scorers,
+                   CreateScorers(scorer_options, &fallback_reason));
+  if (!fallback_reason.empty()) spdlog::info("backend auto is the CPU: {}", fallback_reason);
   return Start(options, std::move(scorers));
 }
 

@@ -48,7 +48,7 @@ TEST_P(CpuBitsTest, SameWithAnyNumberOfThreads) {
     EXPECT_TRUE(AgreesWithReference(alone));
     ScoreAlone(*scorer_, alone);
     for (const int threads : {2, 3, 7}) {
-      const std::unique_ptr<CpuScorer> scorer = NewScorer(threads);
+      const std::unique_ptr<Scorer> scorer = NewScorer(threads);
       TestGroup group(BigOptions(type));
       group.SetRow(1750, 3, std::nanf(""));
       ScoreAlone(*scorer, group);
@@ -58,7 +58,7 @@ TEST_P(CpuBitsTest, SameWithAnyNumberOfThreads) {
 }
 
 TEST_P(CpuBitsTest, ALongDocumentIsFoundNonFiniteByWhicheverPartHoldsTheRow) {
-  const std::unique_ptr<CpuScorer> scorer = NewScorer(3);
+  const std::unique_ptr<Scorer> scorer = NewScorer(3);
   for (const uint64_t row : {0, 95, 96, 1000, 1699}) {
     TestGroup group(BigOptions(ElementType::kFloat16));
     group.SetRow(row, 69, std::nanf(""));
@@ -182,7 +182,7 @@ TEST_P(CpuBitsTest, GroupsOfOneBatchAreScoredAsEachAlone) {
 }
 
 TEST_P(CpuBitsTest, ConcurrentCallsAndRepeatsGiveTheSame) {
-  const std::unique_ptr<CpuScorer> scorer = NewScorer(3);
+  const std::unique_ptr<Scorer> scorer = NewScorer(3);
   TestGroup first(BigOptions(ElementType::kFloat16));
   ScoreAlone(*scorer, first);
   std::vector<std::thread> callers;
