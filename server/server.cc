@@ -33,8 +33,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   std::string fallback_reason;
   ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Scorer>> scorers,
                    CreateScorers(scorer_options, &fallback_reason));
-  if (!fallback_reason.empty()) spdlog::info("backend auto is the CPU: {}", fallback_reason);
-  return Start(options, std::move(scorers));
+  absl::StatusOr<std::unique_ptr<Server>> server = Start(options, std::move(scorers));
+  if (server.ok() && !fallback_reason.empty()) {
+    spdlog::info("backend auto is the CPU: {}", fallback_reason);
+  }
+  return server;
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(

@@ -205,7 +205,7 @@ void TakeMaxima(const float* sums, const float* small_sums, uint32_t rows, uint3
       const size_t at = (size_t{row} * vectors + v) * kLanes;
       __m512 sum = _mm512_load_ps(sums + at);
       if (small_sums != nullptr) sum = _mm512_add_ps(sum, _mm512_load_ps(small_sums + at));
-      overflow = Avx512::MulAdd(sum, Avx512::Zero(), overflow);
+      overflow = Avx512::Watch(sum, overflow);
       if (to.matches == nullptr) {
         maximum = Avx512::Max(sum, maximum);
       } else {

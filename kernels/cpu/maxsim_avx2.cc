@@ -39,6 +39,10 @@ struct Avx2 {
         _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(tokens), token_x8, is_larger));
   }
 
+  // NaN from the first value on that isn't finite: 0 times it is NaN.
+  static Float Watch(Float value, Float watched) {
+    return _mm256_fmadd_ps(value, _mm256_setzero_ps(), watched);
+  }
   static bool AnyNan(Float value) {
     return _mm256_movemask_ps(_mm256_cmp_ps(value, value, _CMP_UNORD_Q)) != 0;
   }

@@ -10,7 +10,7 @@
 //   kBlockRows                rows widened at a time, a multiple of kRows
 //   kElementsPerUnit          1, or 2 where a lane multiplies pairs
 //   Float, Index, Poison      a vector of float32, of uint32, and a record of non-finite elements
-//   Zero Load Store Broadcast Add MulAdd Max MaxWithToken AnyNan Clean Merge IsPoisoned
+//   Zero Load Store Broadcast Add MulAdd Max MaxWithToken Watch AnyNan Clean Merge IsPoisoned
 //   Reader<format>::Read(bytes, poison)              kLanes units
 //   Reader<format>::ReadTail(bytes, elements, poison) as many, 0 after `elements` elements
 //
@@ -178,7 +178,7 @@ void ScoreTile(const Tile& tile, Prefetch& prefetch, typename Isa::Float& overfl
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) watched = Isa::MulAdd(sums[r][v], Isa::Zero(), watched);
+    for (int v = 0; v < kVectors; ++v) watched = Isa::Watch(sums[r][v], watched);
   }
   overflow = watched;
 #pragma GCC unroll 16

@@ -35,6 +35,10 @@ struct Neon {
     tokens = vbslq_u32(is_larger, vdupq_n_u32(token), tokens);
   }
 
+  // NaN from the first value on that isn't finite: 0 times it is NaN.
+  static Float Watch(Float value, Float watched) {
+    return vfmaq_f32(watched, value, vdupq_n_f32(0));
+  }
   static bool AnyNan(Float value) { return vminvq_u32(vceqq_f32(value, value)) == 0; }
 
   // 0 times a finite value is 0, times anything else NaN.

@@ -45,6 +45,8 @@ struct Scalar {
     tokens = token;
   }
 
+  // NaN from the first value on that isn't finite: 0 times it is NaN.
+  static Float Watch(Float value, Float watched) { return value * 0 + watched; }
   static bool AnyNan(Float value) { return value != value; }
 
   // 0 times a finite value is 0, times anything else NaN.

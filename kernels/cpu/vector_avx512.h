@@ -36,6 +36,10 @@ struct Avx512 {
     tokens = _mm512_mask_set1_epi32(tokens, is_larger, static_cast<int>(token));
   }
 
+  // NaN from the first value on that isn't finite: 0 times it is NaN.
+  static Float Watch(Float value, Float watched) {
+    return _mm512_fmadd_ps(value, _mm512_setzero_ps(), watched);
+  }
   static bool AnyNan(Float value) { return _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q) != 0; }
 
   // 0 times a finite value is 0, times anything else NaN.
