@@ -1,6 +1,7 @@
 #include "server/rpc/rerank_service.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -28,11 +29,26 @@ grpc::ServerGenericBidiReactor* RerankCalls::CreateReactor(
   return new UnimplementedCall(context->method());
 }
 
+InfoService::InfoService(const v1::GetServerInfoResponse& info) {
+  const grpc::Slice slice(info.SerializeAsString());
+  info_ = grpc::ByteBuffer(&slice, 1);
+}
+
 grpc::ServerUnaryReactor* InfoService::GetServerInfo(grpc::CallbackServerContext* context,
-                                                     const v1::GetServerInfoRequest* /*request*/,
-                                                     v1::GetServerInfoResponse* response) {
-  *response = info_;
+                                                     const grpc::ByteBuffer* request,
+                                                     grpc::ByteBuffer* response) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  // gRPC calls a raw handler also for a message that the resource quota reset: without a buffer.
+  std::vector<grpc::Slice> slices;
+  std::string bytes;
+  if (request->Valid() && request->Dump(&slices).ok()) {
+    for (const grpc::Slice& slice : slices) bytes.append(slice.begin(), slice.end());
+  }
+  if (!request->Valid() || !v1::GetServerInfoRequest().ParseFromString(bytes)) {
+    reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, "malformed message"});
+    return reactor;
+  }
+  *response = info_;
   reactor->Finish(grpc::Status::OK);
   return reactor;
 }

@@ -1,7 +1,8 @@
 // The gRPC surface: which method goes where.
 //
 // Rerank and RerankStream are marked generic, so that the generic service gets them from their
-// headers on; GetServerInfo is an ordinary callback method; any other method is UNIMPLEMENTED.
+// headers on; GetServerInfo is a callback method over ByteBuffers, since a typed one answers a
+// malformed message UNIMPLEMENTED; any other method is UNIMPLEMENTED.
 // Registering the typed service as well is what makes reflection list it.
 //
 // Threads: gRPC's.
@@ -30,16 +31,16 @@ class RerankCalls final : public grpc::CallbackGenericService {
 class InfoService final
     : public v1::RerankService::WithGenericMethod_Rerank<
           v1::RerankService::WithGenericMethod_RerankStream<
-              v1::RerankService::WithCallbackMethod_GetServerInfo<v1::RerankService::Service>>> {
+              v1::RerankService::WithRawCallbackMethod_GetServerInfo<v1::RerankService::Service>>> {
  public:
-  explicit InfoService(v1::GetServerInfoResponse info) : info_(std::move(info)) {}
+  explicit InfoService(const v1::GetServerInfoResponse& info);
 
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
-                                          const v1::GetServerInfoRequest* request,
-                                          v1::GetServerInfoResponse* response) override;
+                                          const grpc::ByteBuffer* request,
+                                          grpc::ByteBuffer* response) override;
 
  private:
-  const v1::GetServerInfoResponse info_;
+  grpc::ByteBuffer info_;
 };
 
 }  // namespace maxsimd

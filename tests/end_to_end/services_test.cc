@@ -103,5 +103,14 @@ TEST(ListenTest, ServesOnEveryAddressItIsGiven) {
   }
 }
 
+TEST(ServerInfoTest, AMalformedMessageIsInvalid) {
+  TestServer server;
+  const grpc::Slice slice(std::string("\xff"));
+  const Outcome outcome = Exchange(server.channel(), "/maxsimd.v1.RerankService/GetServerInfo",
+                                   {grpc::ByteBuffer(&slice, 1)});
+  EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(outcome.status.error_message(), "malformed message");
+}
+
 }  // namespace
 }  // namespace maxsimd

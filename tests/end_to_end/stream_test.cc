@@ -185,6 +185,21 @@ TEST(StreamTest, WaitingForTheScorerIsNotIdleness) {
   EXPECT_TRUE(call.Finish().status.ok());
 }
 
+// Also where the client could send more, but wants its scores first.
+TEST(StreamTest, WaitingForScoresWithTheStreamOpenIsNotIdleness) {
+  TestServer server(IdleAfter(absl::Milliseconds(50)));
+  server.gate().Hold();
+  RawCall call(server.channel(), kRerankStreamMethod);
+  ASSERT_TRUE(call.Write(StreamStart(MakeRequest({}))));
+  ASSERT_TRUE(server.gate().AwaitHeld(1));
+  for (int timeout = 0; timeout < 2; ++timeout) {
+    RawCall idle(server.channel(), kRerankStreamMethod);
+    EXPECT_EQ(idle.Finish().status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  }
+  server.gate().Release();
+  EXPECT_TRUE(call.AwaitResponses(1));
+}
+
 // 45 MB of results that nobody reads.
 TEST(StreamTest, ASlowReaderHoldsLittleHindersNobodyAndEnds) {
   TestServer server(IdleAfter(absl::Seconds(MAXSIMD_SANITIZED ? 4 : 1)));
