@@ -41,7 +41,8 @@ struct BatchLimits {
   size_t buffer_bytes = size_t{64} << 20;
   uint64_t max_tokens = uint64_t{1} << 20;
   uint64_t max_multiply_adds = uint64_t{1} << 30;
-  size_t max_result_bytes = size_t{32} << 20;
+  // Held once per buffer, beside what has been encoded: small against the packed buffers.
+  size_t max_result_bytes = size_t{8} << 20;
   size_t max_lane_result_bytes = size_t{4} << 20;
   absl::Duration max_delay;
 };
