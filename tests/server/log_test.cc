@@ -33,7 +33,7 @@ TEST(LogTest, WritesOneJsonObjectPerLineWhateverTheMessageHolds) {
                                              "",
                                              "\"quoted\" and \\back\\slashed",
                                              "two\nlines\r\n\tand a tab",
-                                             std::string("a\0null and \x01\x1f\x7f", 17),
+                                             std::string("a\0null and \x01\x1f\x7f", 14),
                                              "{\"level\":\"fake\"}",
                                              "}{}%v%*%s",
                                              "grün 漢字 🙂",
