@@ -24,6 +24,13 @@ constexpr char kPushbackNever[] = "-1";
 // When an overloaded server should be asked again: a few full batches later.
 constexpr char kPushbackLater[] = "100";
 
+// What a message's results may take at a time: a call's unsent results are bounded.
+size_t ResultsAhead(const DocumentChunk& documents) {
+  size_t bytes = 0;
+  for (const Unit& unit : documents.units) bytes += unit.result_bytes;
+  return std::min(bytes, CallProgress::kMaxUnsentBytes);
+}
+
 }  // namespace
 
 struct RerankCall::Message {
@@ -164,8 +171,10 @@ void RerankCall::OnMessage(std::shared_ptr<Message> message) {
     return End(status);
   }
   // What the decoded documents take is held until they are scored, the message until it is copied.
-  auto held = std::make_shared<Admission::Hold>(
-      environment_.admission->HoldNow(work->chunk.memory_bytes(), work->chunk.multiply_adds));
+  // The results to come are held from now on too: a small message may ask for many, and by the time
+  // they are there a hundred more could have been read.
+  auto held = std::make_shared<Admission::Hold>(environment_.admission->HoldNow(
+      work->chunk.memory_bytes() + ResultsAhead(work->chunk), work->chunk.multiply_adds));
   work->query = query_;
   work->received = message->received;
   work->recipient = shared_from_this();
