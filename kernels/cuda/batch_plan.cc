@@ -22,17 +22,6 @@ const std::byte* MapBase(const RowPlace& place, size_t pitch_bytes) {
   return place.region + static_cast<size_t>(place.rows - place.region) % pitch_bytes;
 }
 
-// Stages that the documents take.
-uint64_t StepsOf(absl::Span<const PlannedGroup> groups, const TileConfig& config) {
-  uint64_t tiles = 0;
-  for (const PlannedGroup& group : groups) {
-    for (const DocumentRows& document : group.documents) {
-      tiles += CeilDiv(document.length, kTileRows);
-    }
-  }
-  return tiles * CeilDiv(config.atoms, 2);
-}
-
 template <class T>
 size_t BytesOf(const std::vector<T>& values) {
   return values.size() * sizeof(T);
@@ -80,7 +69,6 @@ void BatchPlan::PlanBucket(const DeviceTraits& device, const PlanOptions& option
                        static_cast<uint32_t>(outputs_[group].first_score)});
   }
   bucket->config.overlaps_previous = options.overlap;
-  LimitBlocks(StepsOf(planned, bucket->config) / device.multiprocessors, &bucket->config);
   PlanWork(planned, bucket->config,
            device.multiprocessors * bucket->config.blocks_per_multiprocessor, options,
            &bucket->work);

@@ -6,9 +6,10 @@
 // alone, so a score has the same bits however its document was cut.
 //
 // Special values: a NaN or infinite element makes every product of its row NaN or infinite (also
-// with a zero: 0 * infinity is NaN), so one column of each tile's product tells.  Where it does
-// (`suspicious`), the document's elements are looked at themselves: a finite row's product may
-// overflow as well, and that alone makes no document non-finite.
+// with a zero: 0 * infinity is NaN), so for float16, whose finite products cannot overflow, one
+// column of each tile's product tells.  With the other types a similarity of finite elements may
+// overflow on its way, and it makes its document non-finite as well: all columns are watched
+// (Poison).
 #ifndef MAXSIMD_KERNELS_CUDA_FINISH_CUH_
 #define MAXSIMD_KERNELS_CUDA_FINISH_CUH_
 
@@ -36,46 +37,42 @@ struct Team {
   }
 };
 
-template <class Word>
-__device__ inline bool WordIsFinite(Word word, Word exponent_mask) {
-  return (word & exponent_mask) != exponent_mask;
-}
-
-__device__ inline bool ElementIsFinite(ElementType type, const std::byte* row, uint32_t k) {
-  if (type == ElementType::kFloat32) {
-    return WordIsFinite(reinterpret_cast<const uint32_t*>(row)[k], 0x7f800000u);
-  }
-  const uint16_t mask = type == ElementType::kFloat16 ? 0x7c00 : 0x7f80;
-  return WordIsFinite(reinterpret_cast<const uint16_t*>(row)[k], mask);
-}
-
 // Shared memory that finishing needs beside the maxima.
 struct FinishState {
   uint32_t flag;
 };
 
-// Whether rows of the document hold a NaN or an infinity; all threads of the team get the answer.
-template <int kThreads>
-__device__ bool AnyElementNonFinite(Team<kThreads> team, ElementType type, const GroupParams& group,
-                                    uint64_t first_row, uint32_t rows, FinishState* state) {
-  if (team.thread == 0) state->flag = 0;
-  team.Sync();
-  bool found = false;
-  for (uint32_t row = 0; row < rows; ++row) {
-    const std::byte* const data = group.rows + (first_row + row) * group.row_pitch_bytes;
-    for (uint32_t k = team.thread; k < group.dim; k += kThreads) {
-      found |= !ElementIsFinite(type, data, k);
+// Stays 0 as long as all values that it is given are finite; becomes NaN otherwise.  Two sums, so
+// that each addition needn't wait for the last.
+struct Poison {
+  float sum[2];
+
+  __device__ void Clear() {
+#pragma unroll
+    for (float& value : sum) value = 0;
+  }
+  // Value `index` of a thread's product, one of the first 2 of which is of column 0 or 1.
+  template <ElementType kType>
+  __device__ void Watch(int index, float value) {
+    if (kType != ElementType::kFloat16 || index == 0) {
+      sum[index % 2] = fmaf(value, 0.0f, sum[index % 2]);
     }
   }
-  if (found) state->flag = 1;
-  team.Sync();
-  const bool any = state->flag != 0;
-  team.Sync();
-  return any;
-}
+  __device__ bool IsFinite() const {  // NaN compares unequal.
+    return sum[0] + sum[1] == 0;
+  }
+};
 
 __device__ inline const GroupParams& GroupOf(const LaunchParams& params, uint32_t group) {
   return params.group_count == 1 ? params.only_group : params.groups[group];
+}
+
+// What `read` takes of the group.  Where there is one group, the compiler sees that it comes with
+// the launch: so no load through a pointer to either.
+template <class Read>
+__device__ inline auto OfGroup(const LaunchParams& params, uint32_t group, const Read& read) {
+  if (params.group_count == 1) return read(params.only_group);
+  return read(params.groups[group]);
 }
 
 __device__ inline float Similarity(const GroupParams& group, uint32_t token, float maximum) {
@@ -105,13 +102,13 @@ __device__ inline double LaneSum(const GroupParams& group, const float* weights,
 }
 
 // By one warp.
-__device__ inline void WriteSum(const LaunchParams& params, const GroupParams& group,
-                                uint32_t document, double lane_sum, int lane) {
+__device__ inline void WriteSum(const LaunchParams& params, double divisor, uint32_t document,
+                                double lane_sum, int lane) {
   float sum = static_cast<float>(lane_sum);
 #pragma unroll
   for (int other = 16; other > 0; other /= 2) sum += __shfl_xor_sync(~0u, sum, other);
   if (lane != 0) return;
-  if (group.divisor != 1) sum = static_cast<float>(sum / group.divisor);
+  if (divisor != 1) sum = static_cast<float>(sum / divisor);
   const bool finite = fabsf(sum) <= FLT_MAX;
   params.scores[document] = {finite ? sum + 0.0f : -INFINITY, finite ? kScored : kNonFinite};
 }
@@ -124,7 +121,7 @@ __device__ inline void WriteScore(const LaunchParams& params, const GroupParams&
   for (uint32_t first = 0; first < group.query_tokens; first += kSumTokens) {
     sum += LaneSum(group, weights + first, maxima + first, first, group.query_tokens - first, lane);
   }
-  WriteSum(params, group, document, sum, lane);
+  WriteSum(params, group.divisor, document, sum, lane);
 }
 
 // Maxima (and rows, with matches) of all query tokens, in shared memory, become the document's
@@ -145,43 +142,54 @@ __device__ void WriteDocument(Team<kThreads> team, const LaunchParams& params,
 }
 
 // Of all parts, the largest maximum of each token; of equals the lowest row, which lies in the
-// lowest part.  Several tokens at a time: each load takes most of a microsecond.
+// lowest part.  Several tokens and parts at a time: each load takes most of a microsecond.
 template <int kThreads>
 __device__ void CombineParts(Team<kThreads> team, const LaunchParams& params,
                              const GroupParams& group, const SplitDocument& split,
                              uint32_t chunk_tokens, float* maxima, uint32_t* rows) {
-  constexpr uint32_t kAtATime = 8;
+  constexpr uint32_t kTokens = 2;
+  constexpr uint32_t kParts = 8;
   const uint64_t part_stride = uint64_t{split.chunks} * chunk_tokens;
   // Chunks of a part lie behind each other: so do its tokens.
-  const uint64_t first = uint64_t{split.first_slot} * chunk_tokens;
-  for (uint32_t base = team.thread; base < group.query_tokens; base += kAtATime * kThreads) {
-    float best[kAtATime];
-    uint32_t best_row[kAtATime];
-    for (uint32_t part = 0; part < split.parts; ++part) {
-      float value[kAtATime];
+  const float* const partial = params.partial_maxima + uint64_t{split.first_slot} * chunk_tokens;
+  const uint32_t* const partial_rows =
+      params.partial_rows + uint64_t{split.first_slot} * chunk_tokens;
+  for (uint32_t base = team.thread; base < group.query_tokens; base += kTokens * kThreads) {
+    float best[kTokens];
+    uint32_t best_part[kTokens] = {};
 #pragma unroll
-      for (uint32_t i = 0; i < kAtATime; ++i) {
-        const uint32_t token = base + i * kThreads;
-        const uint64_t at = first + part * part_stride + token;
-        value[i] = token < group.query_tokens ? __ldcg(params.partial_maxima + at) : 0;
+    for (float& value : best) value = -INFINITY;
+    for (uint32_t first = 0; first < split.parts; first += kParts) {
+      float value[kParts][kTokens];
+#pragma unroll
+      for (uint32_t part = 0; part < kParts; ++part) {
+#pragma unroll
+        for (uint32_t i = 0; i < kTokens; ++i) {
+          const uint32_t token = base + i * kThreads;
+          const bool exists = first + part < split.parts && token < group.query_tokens;
+          value[part][i] =
+              exists ? __ldcg(partial + (first + part) * part_stride + token) : -INFINITY;
+        }
       }
 #pragma unroll
-      for (uint32_t i = 0; i < kAtATime; ++i) {
-        if (part != 0 && !(value[i] > best[i])) continue;
-        best[i] = value[i];
-        best_row[i] = 0;
-        const uint32_t token = base + i * kThreads;
-        if (group.return_matches && token < group.query_tokens) {
-          best_row[i] = __ldcg(params.partial_rows + first + part * part_stride + token);
+      for (uint32_t part = 0; part < kParts; ++part) {
+#pragma unroll
+        for (uint32_t i = 0; i < kTokens; ++i) {
+          if (value[part][i] > best[i]) {
+            best[i] = value[part][i];
+            best_part[i] = first + part;
+          }
         }
       }
     }
 #pragma unroll
-    for (uint32_t i = 0; i < kAtATime; ++i) {
+    for (uint32_t i = 0; i < kTokens; ++i) {
       const uint32_t token = base + i * kThreads;
       if (token >= group.query_tokens) break;
       maxima[token] = best[i];
-      if (group.return_matches) rows[token] = best_row[i];
+      if (group.return_matches) {
+        rows[token] = __ldcg(partial_rows + best_part[i] * part_stride + token);
+      }
     }
   }
   team.Sync();
@@ -189,19 +197,17 @@ __device__ void CombineParts(Team<kThreads> team, const LaunchParams& params,
 
 // Hands in an item of a split document; the last to arrive gets its ticket, the others 0.
 template <int kThreads>
-__device__ uint32_t Arrive(Team<kThreads> team, uint32_t* ticket, uint32_t items, bool suspicious,
+__device__ uint32_t Arrive(Team<kThreads> team, uint32_t* ticket, uint32_t items, bool non_finite,
                            FinishState* state) {
   team.Sync();
   if (team.thread == 0) {
-    __threadfence();  // For the whole team: what it wrote before Sync comes before the ticket.
-    const uint32_t mine = 1 + (suspicious ? 1u << kTicketItemBits : 0);
-    const uint32_t arrived = atomicAdd(ticket, mine) + mine;
+    // What the whole team wrote before Sync comes before the ticket, and what the last one's team
+    // reads comes after it.
+    const uint32_t mine = 1 + (non_finite ? 1u << kTicketItemBits : 0);
+    const uint32_t arrived = AddReleaseAcquire(ticket, mine) + mine;
     const bool last = (arrived & kMaxItemsOfDocument) == items;
     state->flag = last ? arrived : 0;
-    if (last) {
-      *ticket = 0;
-      __threadfence();
-    }
+    if (last) *ticket = 0;
   }
   team.Sync();
   const uint32_t result = state->flag;
@@ -213,13 +219,11 @@ __device__ uint32_t Arrive(Team<kThreads> team, uint32_t* ticket, uint32_t items
 // `all_rows`: room for the query's tokens, used for split documents.  `weights`:
 // GroupParams::weights or a copy.
 template <int kThreads>
-__device__ void FinishItem(Team<kThreads> team, ElementType type, const LaunchParams& params,
+__device__ void FinishItem(Team<kThreads> team, const LaunchParams& params,
                            const GroupParams& group, const float* weights, const WorkItem& item,
-                           uint32_t chunk, uint32_t chunk_tokens, bool suspicious,
+                           uint32_t chunk, uint32_t chunk_tokens, bool non_finite,
                            const float* maxima, const uint32_t* rows, float* all_maxima,
                            uint32_t* all_rows, FinishState* state) {
-  uint64_t first_row = item.first_row;
-  uint32_t length = item.rows;
   if (item.split != kNotSplit) {
     const uint64_t slot = uint64_t{item.slot} + chunk;
     for (uint32_t i = team.thread; i < chunk_tokens; i += kThreads) {
@@ -227,17 +231,15 @@ __device__ void FinishItem(Team<kThreads> team, ElementType type, const LaunchPa
       if (group.return_matches) __stcg(params.partial_rows + slot * chunk_tokens + i, rows[i]);
     }
     const uint32_t ticket =
-        Arrive(team, params.tickets + item.split, item.siblings, suspicious, state);
+        Arrive(team, params.tickets + item.split, item.siblings, non_finite, state);
     if (ticket == 0) return;
     const SplitDocument split = params.splits[item.split];
-    suspicious = ticket >> kTicketItemBits != 0;
+    non_finite = ticket >> kTicketItemBits != 0;
     CombineParts(team, params, group, split, chunk_tokens, all_maxima, all_rows);
     maxima = all_maxima;
     rows = all_rows;
-    first_row = split.first_row;
-    length = split.length;
   }
-  if (suspicious && AnyElementNonFinite(team, type, group, first_row, length, state)) {
+  if (non_finite) {
     if (team.thread == 0) params.scores[item.document] = {-INFINITY, kNonFinite};
     return;
   }
@@ -247,10 +249,9 @@ __device__ void FinishItem(Team<kThreads> team, ElementType type, const LaunchPa
 // The same for a chunk of 256 tokens of a document that is cut by chunks alone, without matches, by
 // one warp: it leaves its lanes' sums, not its maxima, which are eight times as many.
 // `chunk_weights`: the chunk's.
-__device__ inline void FinishChunk(ElementType type, const LaunchParams& params,
-                                   const GroupParams& group, const float* chunk_weights,
-                                   const WorkItem& item, uint32_t chunk, bool suspicious,
-                                   const float* maxima, FinishState* state) {
+__device__ inline void FinishChunk(const LaunchParams& params, const GroupParams& group,
+                                   const float* chunk_weights, const WorkItem& item, uint32_t chunk,
+                                   bool non_finite, const float* maxima, FinishState* state) {
   const Team<32> team{static_cast<int>(threadIdx.x % 32)};
   double* const sums =
       reinterpret_cast<double*>(params.partial_maxima + uint64_t{item.slot} * kSumTokens);
@@ -259,17 +260,16 @@ __device__ inline void FinishChunk(ElementType type, const LaunchParams& params,
   __stcg(sums + chunk * kStride + team.thread,
          LaneSum(group, chunk_weights, maxima, first, group.query_tokens - first, team.thread));
   const uint32_t ticket =
-      Arrive(team, params.tickets + item.split, item.siblings, suspicious, state);
+      Arrive(team, params.tickets + item.split, item.siblings, non_finite, state);
   if (ticket == 0) return;
-  if (ticket >> kTicketItemBits != 0 &&
-      AnyElementNonFinite(team, type, group, item.first_row, item.rows, state)) {
+  if (ticket >> kTicketItemBits != 0) {
     if (team.thread == 0) params.scores[item.document] = {-INFINITY, kNonFinite};
     return;
   }
   double sum = 0;
 #pragma unroll 4
   for (uint32_t c = 0; c < item.siblings; ++c) sum += __ldcg(sums + c * kStride + team.thread);
-  WriteSum(params, group, item.document, sum, team.thread);
+  WriteSum(params, group.divisor, item.document, sum, team.thread);
 }
 
 // Once per block, at its end: the last block leaves the counters at 0 for the next launch.

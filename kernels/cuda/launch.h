@@ -28,7 +28,7 @@ namespace maxsimd::cuda {
 
 constexpr uint32_t kNotSplit = ~0u;
 
-// A ticket counts items in its low half and those with a suspicious value in its high half.
+// A ticket counts items in its low half and those with a non-finite similarity in its high half.
 constexpr uint32_t kTicketItemBits = 16;
 constexpr uint32_t kMaxItemsOfDocument = (1u << kTicketItemBits) - 1;
 
@@ -68,8 +68,6 @@ struct WorkItem {
 };
 
 struct SplitDocument {
-  uint64_t first_row;
-  uint32_t length;
   uint32_t first_slot;  // Slot of (part, chunk): first_slot + part * chunks + chunk.
   uint32_t parts;
   uint32_t chunks;

@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/finish.cuh"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/launch_kernel.cuh"
 #include "kernels/cuda/ptx.cuh"
 
 namespace maxsimd::cuda {
@@ -33,7 +34,7 @@ struct Shared {
   std::byte ring[kStages][2][kPanelBytes];  // Rows, query.
   float maxima[kWarps][kGenericChunk];
   uint32_t rows[kWarps][kGenericChunk];
-  uint32_t suspicious[kWarps];
+  uint32_t non_finite[kWarps];
   float scale[kTileRows];         // With normalisation: a power of two that keeps squares in range,
   float inverse_norm[kTileRows];  // and 1 / |scaled row|.
   uint32_t next_item;
@@ -56,7 +57,7 @@ struct Task {
   uint32_t row_bytes;
   uint32_t query_pitch;
   uint32_t row_count;
-  uint32_t n_tiles;   // Of 8 query tokens.
+  int n_tiles;        // Of 8 query tokens.
   uint32_t k_panels;  // Of 128 bytes of dim.
   uint32_t first_token;
 };
@@ -73,7 +74,7 @@ __device__ Task MakeTask(const GroupParams& group, const WorkItem& item) {
   task.query = group.query + static_cast<size_t>(item.chunk) * kGenericChunk * task.query_pitch;
   task.row_count = item.rows;
   const uint32_t tokens = min(kGenericChunk, group.query_tokens - item.chunk * kGenericChunk);
-  task.n_tiles = (tokens + 7) / 8;
+  task.n_tiles = static_cast<int>(tokens + 7) / 8;
   task.first_token = item.first_token;
   return task;
 }
@@ -254,7 +255,7 @@ __device__ void MultiplyPanel(const Task& task, const std::byte (*stage)[kPanelB
 struct Maxima {
   float value[kTiles][2];
   uint32_t row[kTiles][2];
-  float poison;  // 0, or NaN once a value of column 0 or 1 was not finite.
+  Poison poison;
 };
 
 __device__ void ClearMaxima(Maxima* maxima) {
@@ -266,7 +267,7 @@ __device__ void ClearMaxima(Maxima* maxima) {
       maxima->row[tile][column] = 0;
     }
   }
-  maxima->poison = 0;
+  maxima->poison.Clear();
 }
 
 // Of equal values the lower row stays.
@@ -278,6 +279,7 @@ __device__ void TakeLarger(float value, uint32_t row, float* best, uint32_t* bes
 }
 
 // The tile's similarities enter the maxima; rows behind the item's end do not.
+template <ElementType kType>
 __device__ void TakeTile(const Task& task, uint32_t tile, const float (&similarity)[kTiles][4],
                          const Shared* shared, Maxima* maxima) {
   const uint32_t in_tile = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
@@ -285,14 +287,16 @@ __device__ void TakeTile(const Task& task, uint32_t tile, const float (&similari
   for (uint32_t half = 0; half < 2; ++half) {
     const uint32_t row = tile * kTileRows + in_tile + half * 8;
     if (row >= task.row_count) continue;
-    maxima->poison = fmaf(similarity[0][half * 2], 0.0f, maxima->poison);
     const float factor = task.group->normalize ? shared->inverse_norm[in_tile + half * 8] : 1;
     const bool is_sign = task.group->normalize && task.group->dim == 1;  // Exactly: ties are ties.
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
+      if (n >= task.n_tiles) break;  // Behind the query's last tokens is nothing but old memory.
 #pragma unroll
       for (int column = 0; column < 2; ++column) {
-        float value = similarity[n][half * 2 + column] * factor;
+        float value = similarity[n][half * 2 + column];
+        maxima->poison.Watch<kType>(2 * n + column, value);
+        value *= factor;
         if (is_sign) value = rintf(value);
         if (value > maxima->value[n][column]) {
           maxima->value[n][column] = value;
@@ -303,7 +307,7 @@ __device__ void TakeTile(const Task& task, uint32_t tile, const float (&similari
   }
 }
 
-// The block's maxima end in maxima[0] and rows[0]; returns whether any value was suspicious.
+// The block's maxima end in maxima[0] and rows[0]; returns whether any similarity was not finite.
 __device__ bool ReduceMaxima(Maxima* maxima, Shared* shared) {
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t warp = threadIdx.x / 32;
@@ -325,11 +329,11 @@ __device__ bool ReduceMaxima(Maxima* maxima, Shared* shared) {
       }
     }
   }
-  const bool suspicious = __any_sync(~0u, maxima->poison != 0);  // NaN compares unequal.
-  if (lane == 0) shared->suspicious[warp] = suspicious;
+  const bool non_finite = __any_sync(~0u, !maxima->poison.IsFinite());
+  if (lane == 0) shared->non_finite[warp] = non_finite;
   __syncthreads();
   bool any = false;
-  for (int w = 0; w < kWarps; ++w) any |= shared->suspicious[w] != 0;
+  for (int w = 0; w < kWarps; ++w) any |= shared->non_finite[w] != 0;
   if (threadIdx.x < kGenericChunk) {
     float value = shared->maxima[0][threadIdx.x];
     uint32_t row = shared->rows[0][threadIdx.x];
@@ -389,7 +393,7 @@ __device__ void FindMaxima(const Task& task, Shared* shared, Maxima* maxima) {
       }
     }
     if (panel == task.k_panels) {
-      TakeTile(task, tile, drained, shared, maxima);
+      TakeTile<kType>(task, tile, drained, shared, maxima);
       panel = 0;
       ++tile;
     }
@@ -403,6 +407,7 @@ __global__ void __launch_bounds__(kThreads, kType == ElementType::kFloat32 ? 2 :
   extern __shared__ __align__(128) std::byte shared_bytes[];
   Shared* const shared = reinterpret_cast<Shared*>(shared_bytes);
   const Team<kThreads> team{static_cast<int>(threadIdx.x)};
+  AllowNextLaunch();
   const bool is_dynamic = params.item_count > gridDim.x;
   for (uint32_t index = blockIdx.x; index < params.item_count;) {
     if (is_dynamic && threadIdx.x == 0) {
@@ -412,17 +417,17 @@ __global__ void __launch_bounds__(kThreads, kType == ElementType::kFloat32 ? 2 :
     const GroupParams& group = GroupOf(params, item.group);
     Maxima maxima;
     FindMaxima<kType>(MakeTask<kType>(group, item), shared, &maxima);
-    const bool suspicious = ReduceMaxima(&maxima, shared);  // Its barriers free the ring.
+    const bool non_finite = ReduceMaxima(&maxima, shared);  // Its barriers free the ring.
     float* const all_maxima = reinterpret_cast<float*>(shared->ring);
     uint32_t* const all_rows = reinterpret_cast<uint32_t*>(shared->ring) + kMaxQueryTokens;
-    FinishItem(team, kType, params, group, group.weights, item, item.chunk, kGenericChunk,
-               suspicious, shared->maxima[0], shared->rows[0], all_maxima, all_rows,
-               &shared->finish);
+    FinishItem(team, params, group, group.weights, item, item.chunk, kGenericChunk, non_finite,
+               shared->maxima[0], shared->rows[0], all_maxima, all_rows, &shared->finish);
     __syncthreads();
     index = is_dynamic ? shared->next_item : params.item_count;
     __syncthreads();
   }
   if (is_dynamic && threadIdx.x == 0) LeaveCounters(params.counters);
+  WaitForPreviousLaunch();
 }
 
 template <class Visit>
@@ -455,8 +460,8 @@ cudaError_t PrepareGeneric() {
 cudaError_t LaunchGeneric(const TileConfig& config, const LaunchParams& params, uint32_t blocks,
                           cudaStream_t stream) {
   return ForKernelOf(config.element_type, [&](auto* kernel) {
-    kernel<<<blocks, kThreads, sizeof(Shared), stream>>>(params);
-    return cudaGetLastError();
+    return LaunchKernel(kernel, {blocks, kThreads, sizeof(Shared)}, config.overlaps_previous,
+                        stream, params);
   });
 }
 

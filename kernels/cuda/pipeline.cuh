@@ -23,7 +23,7 @@ __device__ inline void InitBarrier(Barrier* barrier, uint32_t arrivals) {
 
 // After InitBarrier and before the block's barrier: the copy engine sees them too.
 __device__ inline void PublishBarriers() {
-  asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::: "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
 __device__ inline void ArriveExpecting(Barrier* barrier, uint32_t bytes) {

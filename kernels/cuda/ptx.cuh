@@ -13,6 +13,17 @@ __device__ inline uint32_t SharedAddress(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+// Adds and returns what was there, between all of this thread's accesses before and after it, as
+// the device sees them.
+__device__ inline uint32_t AddReleaseAcquire(uint32_t* to, uint32_t value) {
+  uint32_t before;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(to), "r"(value)
+               : "memory");
+  return before;
+}
+
 // Programmatic dependent launch: the next launch on the stream may start now (if its launch says
 // so, and once every block has come here); and waiting for the one before to be over and its memory
 // visible.  Without the launch attribute neither does anything.

@@ -1,6 +1,7 @@
 #include "kernels/cuda/query_image.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -16,21 +17,36 @@ uint32_t PaddedTokens(const QueryView& query, const TileConfig& config) {
   return CeilDiv(query.tokens, config.chunk_tokens) * config.chunk_tokens;
 }
 
-// Copies one row, padded, to its place.
-void PlaceRow(const std::byte* row, size_t row_bytes, uint32_t token, uint32_t atoms,
+// Copies one row, padded, to its place in a plane.
+void PlaceRow(const std::byte* row, size_t row_bytes, uint32_t token, uint32_t plane,
               const TileConfig& config, std::byte* image) {
-  if (config.kernel == Kernel::kGeneric) {
-    std::memcpy(image + size_t{token} * atoms * kAtomBytes, row, row_bytes);
-    return;
-  }
+  const uint32_t planes = QueryPlanes(config.element_type);
   const uint32_t in_chunk = token % config.chunk_tokens;
   std::byte* const chunk = image + token / config.chunk_tokens * QueryChunkBytes(config);
   for (size_t at = 0; at < row_bytes; at += kUnitBytes) {
+    const size_t panel = at / kAtomBytes * planes + plane;
     const size_t unit = at % kAtomBytes / kUnitBytes;
-    std::byte* const to = chunk + at / kAtomBytes * config.chunk_tokens * kAtomBytes +
-                          in_chunk * kAtomBytes + (unit ^ (in_chunk % 8)) * kUnitBytes;
+    std::byte* const to = chunk + panel * config.chunk_tokens * kAtomBytes + in_chunk * kAtomBytes +
+                          (unit ^ (in_chunk % 8)) * kUnitBytes;
     std::memcpy(to, row + at, std::min(kUnitBytes, row_bytes - at));
   }
+}
+
+// The same for a float32 row, split as SplitTf32 (ptx.cuh) splits the documents' rows.
+void PlaceSplitRow(const std::byte* row, uint32_t dim, uint32_t token, const TileConfig& config,
+                   std::byte* image) {
+  std::vector<uint32_t> high(dim);
+  std::vector<uint32_t> low(dim);
+  for (uint32_t k = 0; k < dim; ++k) {
+    uint32_t bits;
+    std::memcpy(&bits, row + k * sizeof(bits), sizeof(bits));
+    high[k] = bits & 0xffffe000u;
+    low[k] = std::bit_cast<uint32_t>(std::bit_cast<float>(bits) - std::bit_cast<float>(high[k])) +
+             0x1000u;
+  }
+  const size_t row_bytes = dim * sizeof(uint32_t);
+  PlaceRow(reinterpret_cast<const std::byte*>(high.data()), row_bytes, token, 0, config, image);
+  PlaceRow(reinterpret_cast<const std::byte*>(low.data()), row_bytes, token, 1, config, image);
 }
 
 void PlaceWeights(uint32_t tokens, const TileConfig& config, const float* weights,
@@ -40,6 +56,20 @@ void PlaceWeights(uint32_t tokens, const TileConfig& config, const float* weight
     std::memcpy(
         image + first / config.chunk_tokens * QueryChunkBytes(config) + QueryRowsBytes(config),
         weights + first, count * sizeof(float));
+  }
+}
+
+// Behind the weights.
+void PlaceLargest(const QueryView& query, const TileConfig& config, std::byte* image) {
+  for (uint32_t first = 0; first < query.tokens; first += config.chunk_tokens) {
+    const uint32_t end = std::min(first + config.chunk_tokens, query.tokens);
+    float largest = 0;
+    for (size_t k = size_t{first} * query.dim; k < size_t{end} * query.dim; ++k) {
+      largest = std::max(largest, std::abs(LoadElement(query.element_type, query.data, k)));
+    }
+    std::memcpy(image + first / config.chunk_tokens * QueryChunkBytes(config) +
+                    QueryRowsBytes(config) + config.chunk_tokens * sizeof(float),
+                &largest, sizeof(largest));
   }
 }
 
@@ -86,9 +116,17 @@ void WriteQueryImage(const QueryView& query, const TileConfig& config, const flo
       factors[token] = NormalizeRow(query.element_type, query.dim, scaled.data());
       row = scaled.data();
     }
-    PlaceRow(row, row_bytes, token, atoms, config, image);
+    if (config.kernel == Kernel::kGeneric) {
+      std::memcpy(image + size_t{token} * atoms * kAtomBytes, row, row_bytes);
+    } else if (query.element_type == ElementType::kFloat32) {
+      PlaceSplitRow(row, query.dim, token, config, image);
+    } else {
+      PlaceRow(row, row_bytes, token, 0, config, image);
+    }
   }
-  if (config.kernel == Kernel::kSm90) PlaceWeights(query.tokens, config, weights, image);
+  if (config.kernel == Kernel::kGeneric) return;
+  PlaceWeights(query.tokens, config, weights, image);
+  PlaceLargest(query, config, image);
 }
 
 double WriteWeights(const QueryView& query, float* weights) {

@@ -2,9 +2,10 @@
 // whole atoms of 128 bytes, tokens to whole chunks.
 //
 //   generic: [chunk tokens][atoms * 128 bytes], row after row
-//   sm90:    per chunk, per atom: [tokens][128 bytes], the 16-byte units of row r in the order of
-//            unit ^ (r % 8): an image of shared memory under the 128-byte swizzle; then the
-//            chunk's weights
+//   sm90:    per chunk, per atom, per plane: [tokens][128 bytes], the 16-byte units of row r in the
+//            order of unit ^ (r % 8): an image of shared memory under the 128-byte swizzle; then
+//            the chunk's weights and the largest magnitude of its elements, padded to 16 bytes.
+//            float32 has two planes: each element's TF32 part and what is left.
 //
 // Normalisation: rows are not divided by their norms, which would round them to the element type;
 // instead 1 / norm multiplies each maximum, exactly as far as maxima go, since it is positive.

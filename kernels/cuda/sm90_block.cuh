@@ -11,7 +11,6 @@ namespace maxsimd::cuda {
 
 constexpr uint32_t kQueue = 4;  // Items that the producer may be ahead.
 constexpr uint32_t kDealtItems = 8;
-constexpr uint32_t kAtomColumns = 64;
 constexpr uint32_t kWarpsOfGroup = 4;
 
 // What a launch has beside LaunchParams.
@@ -20,7 +19,7 @@ struct Sm90Params {
   uint32_t chunks;  // Block b keeps to query chunk b % chunks.
   uint32_t stages;
   uint32_t query_slots;
-  uint32_t query_bytes;       // Of one chunk, with its weights,
+  uint32_t query_bytes;       // Of one chunk, with what comes with its rows,
   uint32_t query_rows_bytes;  // without,
   uint32_t query_slot_bytes;  // and as it lies in shared memory.
   uint32_t atoms;             // Of a row.
@@ -49,7 +48,7 @@ struct Control {
   QueueEntry queue[kQueue];
   WorkItem dealt[kDealtItems];
   FinishState finish;
-  uint32_t suspicious[2][2 * kWarpsOfGroup];
+  uint32_t non_finite[2][2 * kWarpsOfGroup];
 };
 static_assert(sizeof(Control) <= kSm90ControlBytes);
 

@@ -17,17 +17,16 @@ class ItemSource {
         counter_(params.launch.counters + BlockChunk(params)),
         dealt_(dealt) {}
 
-  // By the producer's warp, before anything else.
-  __device__ static void Deal(const Sm90Params& params, WorkItem* dealt) {
+  // By the producer's warp, before anything else and before a barrier of it.
+  __device__ void Deal(const Sm90Params& params) {
     const uint32_t turn = threadIdx.x % 32;
     if (turn >= kDealtItems) return;
-    const uint32_t lanes = gridDim.x / params.chunks;
     const uint32_t lane = blockIdx.x / params.chunks;
-    const uint32_t index = turn * lanes + (turn % 2 == 0 ? lane : lanes - 1 - lane);
-    if (index < params.launch.item_count) {
-      dealt[turn] = params.launch.items[index];
+    const uint32_t index = turn * lanes_ + (turn % 2 == 0 ? lane : lanes_ - 1 - lane);
+    if (index < launch_.item_count) {
+      dealt_[turn] = launch_.items[index];
     } else {
-      dealt[turn].rows = 0;
+      dealt_[turn].rows = 0;
     }
   }
 
@@ -62,11 +61,17 @@ class ItemSource {
   const LaunchParams& launch_;
   const uint32_t lanes_;
   uint32_t* const counter_;
-  const WorkItem* const dealt_;
+  WorkItem* const dealt_;
   uint32_t taken_ = 0;
   uint32_t next_index_ = 0;  // Of the item after next_.
   WorkItem next_ = {};       // Of rows 0.
 };
+
+// By a warp.
+__device__ inline void PrefetchMaps(const TensorMaps& maps) {
+  const uint32_t lane = threadIdx.x % 32;
+  if (lane < kBoxes) PrefetchMap(&maps.of_rows[lane]);
+}
 
 // The tile's atoms lie BoxRows(rows) rows apart in the stage.
 __device__ inline void LoadTile(const Sm90Params& params, const TensorMaps& maps, std::byte* stage,
@@ -82,15 +87,20 @@ __device__ inline void LoadTile(const Sm90Params& params, const TensorMaps& maps
 }
 
 // Hands the query of a new group over; its slot's former query has been released.
-__device__ inline void LoadQuery(const Sm90Params& params, const GroupParams& group,
+__device__ inline void LoadQuery(const Sm90Params& params, const std::byte* query,
                                  const Shared& shared, RingPlace place) {
   Control* const control = shared.control;
   Wait(&control->query_empty[place.index], place.parity ^ 1);
   ArriveExpecting(&control->query_full[place.index], params.query_bytes);
   BulkCopy(shared.query + place.index * params.query_slot_bytes,
-           group.query + static_cast<size_t>(BlockChunk(params)) * params.query_bytes,
-           params.query_bytes, &control->query_full[place.index]);
+           query + static_cast<size_t>(BlockChunk(params)) * params.query_bytes, params.query_bytes,
+           &control->query_full[place.index]);
 }
+
+struct QueryPlace {
+  const std::byte* rows;
+  uint32_t tensor_row;
+};
 
 __device__ inline void Produce(const Sm90Params& params, const TensorMaps& maps,
                                const Shared& shared, ItemSource& source) {
@@ -109,10 +119,13 @@ __device__ inline void Produce(const Sm90Params& params, const TensorMaps& maps,
     entry.Advance(kQueue);
     if (item.rows == 0) return;
     if (new_query) {  // Only now: what it replaces is released by who has seen the entry.
-      const GroupParams& group = GroupOf(params.launch, item.group);
       current_group = item.group;
-      tensor_row = group.tensor_row;
-      LoadQuery(params, group, shared, query);
+      const auto [query_rows, first_row] =
+          OfGroup(params.launch, item.group, [](const GroupParams& group) {
+            return QueryPlace{group.query, group.tensor_row};
+          });
+      tensor_row = first_row;
+      LoadQuery(params, query_rows, shared, query);
       query.Advance(params.query_slots);
     }
     const int first_row = static_cast<int>(tensor_row + item.first_row);

@@ -7,7 +7,17 @@
 namespace maxsimd::cuda {
 namespace {
 
-constexpr cuuint32_t kAtomColumns = 64;
+CUtensorMapDataType MapType(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case ElementType::kFloat16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case ElementType::kBfloat16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  }
+  return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+}
 
 // libcuda belongs to the driver, which a machine without a GPU lacks: so it isn't linked.
 absl::StatusOr<decltype(&cuTensorMapEncodeTiled)> FindEncoder() {
@@ -25,17 +35,15 @@ absl::Status Encode(const std::byte* base, uint64_t rows, uint64_t pitch_bytes, 
                     CUtensorMap* map) {
   static const absl::StatusOr<decltype(&cuTensorMapEncodeTiled)> encoder = FindEncoder();
   if (!encoder.ok()) return encoder.status();
-  const CUtensorMapDataType type = config.element_type == ElementType::kFloat16
-                                       ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-                                       : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  const cuuint32_t columns = AtomColumns(config.element_type);
   const bool whole = config.whole_atoms;
-  const cuuint64_t sizes[3] = {whole ? kAtomColumns : dim, rows, whole ? config.atoms : 1};
+  const cuuint64_t sizes[3] = {whole ? columns : dim, rows, whole ? config.atoms : 1};
   const cuuint64_t strides[2] = {pitch_bytes, kAtomBytes};  // Of dimensions 1 and 2.
-  const cuuint32_t box[3] = {kAtomColumns, box_rows, box_atoms};
+  const cuuint32_t box[3] = {columns, box_rows, box_atoms};
   const cuuint32_t element_strides[3] = {1, 1, 1};
   const CUresult result =
-      (*encoder)(map, type, 3, const_cast<std::byte*>(base), sizes, strides, box, element_strides,
-                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      (*encoder)(map, MapType(config.element_type), 3, const_cast<std::byte*>(base), sizes, strides,
+                 box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                  CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("cuda: tensor map: error ", static_cast<int>(result)));

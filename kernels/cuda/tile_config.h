@@ -36,6 +36,20 @@ constexpr uint32_t kDrainElements = 128;
 constexpr size_t kSm90BlockShared = 227 * 1024;
 constexpr size_t kSm90ControlBytes = 1280;  // Barriers and the queue of items.
 
+// Query tokens of a Hopper kernel's product, a power of two.  What bounds them are a thread's
+// registers: a quarter of the tokens are maxima, as many more are their rows, half are sums, and
+// float32 has them twice, beside the rows in parts.
+constexpr uint32_t kMinChunkTokens = 32;
+constexpr uint32_t MaxChunkTokens(ElementType type, bool return_matches) {
+  return (type == ElementType::kFloat32 ? 128 : 256) / (return_matches ? 2 : 1);
+}
+
+// Warpgroups of consumers: where a product is wide, one block is all that a multiprocessor's
+// registers hold, and it needs two that take turns.
+constexpr uint32_t ConsumerGroups(ElementType type, uint32_t chunk_tokens) {
+  return chunk_tokens == MaxChunkTokens(type, /*return_matches=*/false) ? 2 : 1;
+}
+
 enum class Kernel : uint8_t { kGeneric, kSm90 };
 
 struct DeviceTraits {
@@ -64,7 +78,7 @@ struct TileConfig {
   uint32_t stages = 0;
   uint32_t query_slots = 1;       // Chunks of queries that shared memory holds at a time.
   uint32_t atoms = 0;             // Of a row.
-  bool whole_atoms = false;       // dim is a multiple of 64.
+  bool whole_atoms = false;       // Rows end where an atom does.
   uint32_t box_atoms = 1;         // That one copy brings.
   bool evict_first = true;        // L2 need not keep the rows: no other block reads them.
   bool overlaps_previous = true;  // A launch may start before the one before it ends.
@@ -85,10 +99,6 @@ inline bool operator!=(const TileConfig& a, const TileConfig& b) {
 
 TileConfig ChooseTileConfig(const GroupShape& shape, const DeviceTraits& device);
 
-// Fewer blocks for a launch of few steps per multiprocessor: how its work is spread changes no
-// bits.
-void LimitBlocks(uint64_t steps_per_multiprocessor, TileConfig* config);
-
 constexpr uint32_t CeilDiv(uint64_t a, uint64_t b) {
   return static_cast<uint32_t>((a + b - 1) / b);
 }
@@ -98,7 +108,17 @@ constexpr uint32_t AtomCount(ElementType type, uint32_t dim) {
   return CeilDiv(uint64_t{dim} * ElementBytes(type), kAtomBytes);
 }
 
-// Of one chunk of a query's image in a Hopper kernel (query_image.h), without its weights and with.
+constexpr uint32_t AtomColumns(ElementType type) {
+  return kAtomBytes / static_cast<uint32_t>(ElementBytes(type));
+}
+
+// Hopper kernels take float32 queries as a plane of high parts and one of low ones.
+constexpr uint32_t QueryPlanes(ElementType type) {
+  return type == ElementType::kFloat32 ? 2 : 1;
+}
+
+// Of one chunk of a query's image in a Hopper kernel (query_image.h), without what comes with its
+// rows and with.
 size_t QueryRowsBytes(const TileConfig& config);
 size_t QueryChunkBytes(const TileConfig& config);
 

@@ -50,7 +50,7 @@ class Planner {
     const uint32_t first_slot = plan_->slots;
     if (parts * chunks > 1) {
       item.split = static_cast<uint32_t>(plan_->splits.size());
-      plan_->splits.push_back({rows.first_row, rows.length, first_slot, parts, chunks});
+      plan_->splits.push_back({first_slot, parts, chunks});
       plan_->slots += parts * chunks;
     }
     for (uint32_t part = 0; part < parts; ++part) {

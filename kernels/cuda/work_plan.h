@@ -22,8 +22,8 @@ struct PlanOptions {
   // The most of a block's share that an item may be.
   double share = 0.5;
   // Steps (of 128 elements of dim of a tile) that are worth a part of their own: a split costs the
-  // writing, counting and reading of maxima, some microseconds.
-  uint32_t min_part_steps = 16;
+  // writing, counting and reading of maxima, one or two microseconds.
+  uint32_t min_part_steps = 8;
   // TileConfig::overlaps_previous.
   bool overlap = true;
 };

@@ -2,13 +2,15 @@
 // prints its columns.
 //
 //   maxsimd_cuda_bench SHAPES_FOLDER [--type=float16] [--tflops=750] [--read=0] [--groups=1]
-//                      [--serial] [SHAPE...]
+//                      [--serial] [--launch] [SHAPE...]
 //
 // Each time is the median of CUDA-graph replays over several document sets larger together than the
 // L2 cache, in microseconds per call.  `floor_us` is the larger of bytes / read bandwidth (measured
 // here, or given in TB/s) and FLOPs / the given rate.  `error` is the largest |score - float64| of
 // the first 40 documents at most, divided by the query length.  --groups: the documents are those
 // of as many queries, in one batch.  --serial: no call begins before the one before it has ended.
+// --launch: instead of all that, what a serial launch costs that does nothing, and one that makes
+// 1, 2 and 3 loads in a chain.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -95,6 +97,7 @@ struct Options {
   double flops = 750e12;
   uint32_t groups = 1;
   PlanOptions plan;
+  bool launch = false;
 };
 
 // The documents of a shape, several times over in device memory.
@@ -302,6 +305,7 @@ bool ReadOption(absl::string_view argument, Options* options) {
   if (value("--read=", &text)) return options->read = std::atof(text.c_str()) * 1e12, true;
   if (value("--tflops=", &text)) return options->flops = std::atof(text.c_str()) * 1e12, true;
   if (value("--groups=", &text)) return options->groups = std::atoi(text.c_str()), true;
+  if (value("--launch", &text)) return options->launch = true;
   if (value("--serial", &text)) return options->plan.overlap = false, true;
   return false;
 }
@@ -315,6 +319,13 @@ int Main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr, "usage: maxsimd_cuda_bench SHAPES_FOLDER [options] [SHAPE...]\n");
     return 2;
+  }
+  if (options.launch) {
+    for (const int loads : {0, 1, 2, 3}) {
+      std::printf("launch with %d loads in a chain: %.2f us\n", loads,
+                  MeasureLaunchMicroseconds(loads));
+    }
+    return 0;
   }
   if (names.empty()) {
     for (const auto& entry : std::filesystem::directory_iterator(argv[1])) {

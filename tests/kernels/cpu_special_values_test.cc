@@ -107,6 +107,47 @@ TEST_P(CpuSpecialValuesTest, OverflowIsNonFiniteWhateverTheWeight) {
   }
 }
 
+// Whole tiles of rows, and queries of every width that a kernel has a product for: one row and one
+// query token overflow, wherever they are.
+TEST_P(CpuSpecialValuesTest, OverflowIsFoundInEveryRowAndQueryToken) {
+  for (const ElementType type : {ElementType::kFloat32, ElementType::kBfloat16}) {
+    for (const uint32_t tokens : {20, 64, 100, 256, 300}) {
+      for (const uint32_t token : {0u, tokens / 3, tokens - 1}) {
+        for (const uint64_t row : {0, 77, 127}) {
+          SCOPED_TRACE(testing::Message() << tokens << ' ' << token << ' ' << row);
+          TestGroup group({.element_type = type,
+                           .query_tokens = tokens,
+                           .dim = 128,
+                           .lengths = {128, 128, 128}});
+          // Each query token but one is 0 where the large element is, so that it has nothing of it.
+          for (uint32_t i = 0; i < tokens; ++i) group.SetQuery(i, 5, i == token ? -1e20f : 0);
+          group.SetRow(128 + row, 5, 1e20f);
+          group.SetRow(256 + row, 5, 1e15f);  // Large, and finite.
+          ScoreAlone(*scorer_, group);
+          EXPECT_EQ(group.scores[0].status, DocumentStatus::kScored);
+          EXPECT_EQ(group.scores[1].status, DocumentStatus::kNonFinite);
+          EXPECT_EQ(group.scores[2].status, DocumentStatus::kScored);
+        }
+      }
+    }
+  }
+}
+
+// Small rows overflow too where the query is large enough.
+TEST_P(CpuSpecialValuesTest, ALargeQueryOverflowsWithSmallRows) {
+  for (const ElementType type : {ElementType::kFloat32, ElementType::kBfloat16}) {
+    for (const uint32_t tokens : {20, 256}) {
+      TestGroup group(
+          {.element_type = type, .query_tokens = tokens, .dim = 128, .lengths = {128, 128}});
+      for (uint64_t row = 0; row < 256; ++row) group.FillRow(row, row == 200 ? -1.5f : 0.25f);
+      for (uint32_t k = 0; k < 128; ++k) group.SetQuery(tokens - 1, k, 3e36f);
+      ScoreAlone(*scorer_, group);
+      EXPECT_EQ(group.scores[0].status, DocumentStatus::kScored);
+      EXPECT_EQ(group.scores[1].status, DocumentStatus::kNonFinite);
+    }
+  }
+}
+
 TEST_P(CpuSpecialValuesTest, AWeightedSumBeyondFloat32IsNonFinite) {
   TestGroup group({.query_tokens = 2, .dim = 1, .lengths = {1}, .weights = {3e38f, 3e38f}});
   group.SetQuery(0, 0, 1);

@@ -53,7 +53,7 @@ TEST(QueryImageTest, HopperUnitsAreSwizzledAndWeightsFollow) {
   const TileConfig config = Config(group.options(), true);
   std::vector<float> factors;
   const std::vector<std::byte> image = Image(group, config, &factors);
-  ASSERT_EQ(image.size(), 32u * 256 + 32 * 4);
+  ASSERT_EQ(image.size(), 32u * 256 + 32 * 4 + 16);
   const QueryView query = group.View().query;
   for (uint32_t token = 0; token < 20; ++token) {
     for (uint32_t k = 0; k < 100; ++k) {
@@ -66,6 +66,33 @@ TEST(QueryImageTest, HopperUnitsAreSwizzledAndWeightsFollow) {
   const std::byte* const weights = image.data() + QueryRowsBytes(config);
   EXPECT_EQ(LoadElement(ElementType::kFloat32, weights, 19), 0.75f);
   EXPECT_EQ(LoadElement(ElementType::kFloat32, weights, 20), 0);
+  float largest = 0;
+  for (uint32_t i = 0; i < 20 * 100; ++i) {
+    largest = std::max(largest, std::abs(LoadElement(query.element_type, query.data, i)));
+  }
+  EXPECT_EQ(LoadElement(ElementType::kFloat32, weights, 32), largest);
+}
+
+TEST(QueryImageTest, HopperFloat32RowsAreSplitInTwoPlanes) {
+  TestGroup group({.element_type = ElementType::kFloat32, .query_tokens = 20, .dim = 40});
+  const TileConfig config = Config(group.options(), true);
+  std::vector<float> factors;
+  const std::vector<std::byte> image = Image(group, config, &factors);
+  ASSERT_EQ(image.size(), 2 * 2u * 32 * 128 + 32 * 4 + 16);
+  const QueryView query = group.View().query;
+  for (uint32_t token = 0; token < 20; ++token) {
+    for (uint32_t k = 0; k < 40; ++k) {
+      const uint32_t unit = k % 32 / 4 ^ token % 8;
+      const size_t at = k / 32 * 2 * 32 * 32 + token * 32 + unit * 4 + k % 4;
+      const float high = LoadElement(ElementType::kFloat32, image.data(), at);
+      const float low = LoadElement(ElementType::kFloat32, image.data(), at + 32 * 32);
+      const float whole = LoadElement(ElementType::kFloat32, query.data, token * 40 + k);
+      EXPECT_LE(std::abs(high), std::abs(whole));
+      EXPECT_NEAR(high, whole, std::abs(whole) * 0x1p-10);
+      // A TF32 of its own: what is left out of the two is 2^-22 of the whole.
+      EXPECT_NEAR(double{high} + low, whole, std::abs(whole) * 0x1p-21);
+    }
+  }
 }
 
 TEST(QueryImageTest, FactorsUndoTheNorm) {

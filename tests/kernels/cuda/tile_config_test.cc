@@ -18,7 +18,8 @@ TEST(TileConfigTest, OnlyHopperGetsItsKernels) {
 }
 
 TEST(TileConfigTest, WhatTheHopperKernelsCannotDoIsGeneric) {
-  EXPECT_EQ(ChooseTileConfig(Shape(32, 128, ElementType::kFloat32), kHopper).kernel,
+  EXPECT_EQ(ChooseTileConfig(Shape(32, 512, ElementType::kFloat32), kHopper).kernel, Kernel::kSm90);
+  EXPECT_EQ(ChooseTileConfig(Shape(32, 513, ElementType::kFloat32), kHopper).kernel,
             Kernel::kGeneric);
   EXPECT_EQ(ChooseTileConfig(Shape(32, 7), kHopper).kernel, Kernel::kGeneric);
   EXPECT_EQ(ChooseTileConfig(Shape(32, 8), kHopper).kernel, Kernel::kSm90);
@@ -40,6 +41,16 @@ TEST(TileConfigTest, TheChunkIsTheSmallestThatHoldsTheQuery) {
   EXPECT_EQ(longest.chunks, 16u);
 }
 
+TEST(TileConfigTest, Float32QueriesTakeTwoPlanesInChunksOfAtMost128) {
+  TileConfig config = ChooseTileConfig(Shape(4096, 128, ElementType::kFloat32), kHopper);
+  EXPECT_EQ(config.chunk_tokens, 128u);
+  EXPECT_EQ(config.chunks, 32u);
+  EXPECT_EQ(QueryRowsBytes(config), 2u * 128 * 128 * 4);
+  config = ChooseTileConfig(Shape(32, 40, ElementType::kFloat32), kHopper);
+  EXPECT_EQ(config.atoms, 2u);
+  EXPECT_FALSE(config.whole_atoms);
+}
+
 TEST(TileConfigTest, LargeDimsGetSmallChunks) {
   EXPECT_EQ(ChooseTileConfig(Shape(100, 320), kHopper).chunk_tokens, 64u);
   EXPECT_EQ(ChooseTileConfig(Shape(100, 320), kHopper).chunks, 2u);
@@ -54,10 +65,16 @@ TEST(TileConfigTest, BoxesOfTwoAtomsOnlyWhereRowsAreWholePairs) {
 }
 
 // Every query length and dim: what a launch asks for exists, matches never change the kernel.
-TEST(TileConfigTest, EveryShapeFitsTheDevice) {
+class TileConfigOfTypeTest : public testing::TestWithParam<ElementType> {};
+
+INSTANTIATE_TEST_SUITE_P(Types, TileConfigOfTypeTest,
+                         testing::Values(ElementType::kFloat32, ElementType::kFloat16,
+                                         ElementType::kBfloat16));
+
+TEST_P(TileConfigOfTypeTest, EveryShapeFitsTheDevice) {
   for (uint32_t dim = 1; dim <= 4096; dim += dim < 1100 ? 1 : 61) {
     for (uint32_t tokens = 1; tokens <= 4096; tokens += tokens < 300 ? 13 : 499) {
-      GroupShape shape = Shape(tokens, dim);
+      GroupShape shape = Shape(tokens, dim, GetParam());
       const TileConfig without = ChooseTileConfig(shape, kHopper);
       shape.return_matches = true;
       const TileConfig with = ChooseTileConfig(shape, kHopper);
@@ -70,9 +87,11 @@ TEST(TileConfigTest, EveryShapeFitsTheDevice) {
         ASSERT_LE(config.blocks_per_multiprocessor * (SharedBytes(config) + 1024), 228u * 1024);
         ASSERT_GE(config.chunks * config.chunk_tokens, tokens);
         ASSERT_LE(config.chunks, 64u);
-        ASSERT_GE(config.atoms * 64, dim);
-        // Sums over more than 128 elements are drained, which long chunks leave no registers for.
-        if (config.chunk_tokens > 64) {
+        ASSERT_LE(config.chunk_tokens, MaxChunkTokens(GetParam(), config.return_matches));
+        ASSERT_GE(config.atoms * AtomColumns(GetParam()), dim);
+        // Sums of 16-bit types over more than 128 elements are drained, which long chunks leave no
+        // registers for.
+        if (GetParam() != ElementType::kFloat32 && config.chunk_tokens > 64) {
           ASSERT_LE(dim, kDrainElements);
         }
       }

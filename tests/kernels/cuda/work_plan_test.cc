@@ -83,7 +83,6 @@ TEST(WorkPlanTest, ADocumentThatIsMostOfTheWorkIsSplit) {
   const WorkPlan plan = Plan(documents, HopperConfig());
   ASSERT_EQ(plan.splits.size(), 1u);
   EXPECT_GE(plan.splits[0].parts, kBlocks);
-  EXPECT_EQ(plan.splits[0].length, documents[0].length);
   EXPECT_EQ(plan.slots, plan.splits[0].parts);
   EXPECT_EQ(plan.blocks, kBlocks);
   for (uint32_t part = 0; part < plan.splits[0].parts; ++part) {
