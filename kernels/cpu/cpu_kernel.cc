@@ -36,8 +36,10 @@ size_t ScratchUnits(const CpuArithmetic& arithmetic, uint32_t dim) {
   const size_t chunks = RoundUp(units, chunk_units) / chunk_units;
   const size_t widened =
       chunks * (chunk_units + kCpuChunkPadding) * arithmetic.block_rows * arithmetic.parts;
-  const size_t sums = size_t{arithmetic.block_rows} * arithmetic.vectors * arithmetic.lanes;
-  return widened + sums;
+  const size_t sums =
+      size_t{arithmetic.block_rows} * arithmetic.vectors * arithmetic.lanes * arithmetic.parts;
+  // Tiles multiply one block while the next is made ready and the last one's maxima are taken.
+  return (arithmetic.tile_units > 1 ? 2 : 1) * (widened + sums);
 }
 
 size_t MaximaCount(const CpuArithmetic& arithmetic, uint32_t tokens) {

@@ -1,5 +1,5 @@
-// Scores matrices from files when told to, and says how long it took: so that a script can alternate
-// between maxsimd's CPU kernels and other programs on the same data (cpu_peers.py).
+// Scores matrices from files when told to, and says how long it took: so that a script can
+// alternate between maxsimd's CPU kernels and other programs on the same data (cpu_peers.py).
 //
 //   maxsimd_score_files SHAPE TYPE QUERY ROWS
 //
