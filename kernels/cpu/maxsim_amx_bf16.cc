@@ -17,6 +17,8 @@
 #include "kernels/cpu/cpu_kernel_list.h"
 #include "kernels/cpu/vector_avx512.h"
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 namespace maxsimd {
 namespace {
 
@@ -136,36 +138,98 @@ PairBlock BlockAt(const ScoreTask& task, uint32_t row, float* scratch) {
   return block;
 }
 
-// Fills one tile of rows, one tile wide, of the scratch.
+// Fills rows of one tile of the scratch.
 template <Format format>
-void Prepare(const PairBlock& block, uint32_t row_tile, uint32_t unit) {
-  const uint32_t first_row = row_tile * kTileRows;
-  if (block.in_place || block.rows <= first_row) return;
-  const uint32_t rows = Min(block.rows - first_row, kTileRows);
-  const std::byte* source = block.source + first_row * block.source_pitch + unit * sizeof(float);
-  float* out =
-      block.scratch +
-      (row_tile * block.row_tile_stride + unit / kTileUnits * block.unit_stride) / sizeof(float);
+ALWAYS_INLINE void Prepare(const PairBlock& block, uint32_t row_tile, uint32_t unit,
+                           uint32_t first_row = 0, uint32_t rows = kTileRows) {
+  if (block.in_place) return;
   const uint32_t elements = block.dim - 2 * unit;
   const __mmask32 mask = elements >= kTileElements ? 0xffffffff : (__mmask32{1} << elements) - 1;
-  for (uint32_t r = 0; r < rows; ++r, source += block.source_pitch, out += kTileUnits) {
+  const uint32_t first = row_tile * kTileRows + first_row;
+  const std::byte* source = block.source + first * block.source_pitch + unit * sizeof(float);
+  float* out = block.scratch + (row_tile * block.row_tile_stride +
+                                unit / kTileUnits * block.unit_stride + first_row * block.pitch) /
+                                   sizeof(float);
+  for (uint32_t row = first; row < Min(first + rows, block.rows); ++row) {
     ReadPairs<format>(source, mask, out);
+    source += block.source_pitch;
+    out += kTileUnits;
   }
 }
 
-// What is done while the tiles multiply: the next block is made ready, and memory is read ahead.
-template <Format format>
-struct Ahead {
+// A product's sums, [rows][2 * 16 tokens], whose maxima are still to be taken.
+struct Sums {
+  const float* sums = nullptr;
+  uint32_t rows = 0;
+  uint32_t vectors = 0;
+  float* maxima = nullptr;  // Of this panel.
+  uint32_t* matches = nullptr;
+  uint32_t first_token = 0;
+};
+
+// What the vector unit does while the tiles multiply, a little after each instruction: few
+// instructions fit into the window in which the processor looks for something to do (half of its
+// 512 where the other thread of a core is busy), and a tile's takes 16 cycles.
+//   - the maxima of the product before, rows in ascending order
+//   - the next block, made ready in its scratch
+//   - the rows after that, brought into L2
+template <Format format, bool with_matches>
+struct Meanwhile {
   PairBlock next;  // No rows: nothing to make ready.
   uintptr_t prefetch = 0;
   uint32_t prefetch_bytes = 0;  // With each step.
 
-  void Step(uint32_t row_tile, uint32_t unit) {
-    Prepare<format>(next, row_tile, unit);
+  Sums from;
+  uint32_t row = 0;
+  __m512 maxima[kPanelVectors];
+  __m512i tokens[kPanelVectors];
+  __m512 overflow[kPanelVectors];  // NaN where a sum has overflowed, as in ScoreTile.
+
+  ALWAYS_INLINE void Begin() {
+    row = 0;
+    for (uint32_t v = 0; v < from.vectors; ++v) {
+      maxima[v] = _mm512_load_ps(from.maxima + v * kLanes);
+      if (with_matches) tokens[v] = _mm512_load_si512(from.matches + v * kLanes);
+    }
+  }
+
+  ALWAYS_INLINE void TakeRows(uint32_t count) {
+    for (const uint32_t end = Min(row + count, from.rows); row < end; ++row) {
+      Take(0);
+      if (from.vectors > 1) Take(1);
+    }
+  }
+
+  // Before the sums at hand are stored: a load waits for any older store 4 KiB from it.
+  ALWAYS_INLINE void End() {
+    TakeRows(from.rows);
+    for (uint32_t v = 0; v < from.vectors; ++v) {
+      _mm512_store_ps(from.maxima + v * kLanes, maxima[v]);
+      if (with_matches) _mm512_store_si512(from.matches + v * kLanes, tokens[v]);
+    }
+  }
+
+  ALWAYS_INLINE void Step(uint32_t row_tile, uint32_t unit, uint32_t first_row, uint32_t rows,
+                          uint32_t maxima_rows) {
+    Prepare<format>(next, row_tile, unit, first_row, rows);
+    TakeRows(maxima_rows);
     for (uint32_t byte = 0; byte < prefetch_bytes; byte += 64) {
       __builtin_prefetch(reinterpret_cast<const void*>(prefetch + byte), 0, 2);
     }
     prefetch += prefetch_bytes;
+  }
+
+ private:
+  ALWAYS_INLINE void Take(uint32_t v) {
+    const float* const at = from.sums + (row * kPanelVectors + v) * kLanes;
+    __m512 sum = _mm512_load_ps(at);
+    if (PartsOf(format) == 2) sum = _mm512_add_ps(sum, _mm512_load_ps(at + kSumsUnits / 2));
+    overflow[v] = Avx512::Watch(sum, overflow[v]);
+    if (with_matches) {
+      Avx512::MaxWithToken(sum, from.first_token + row, maxima[v], tokens[v]);
+    } else {
+      maxima[v] = Avx512::Max(sum, maxima[v]);
+    }
   }
 };
 
@@ -178,59 +242,77 @@ struct Panel {
 };
 
 // Tiles 0 to 3 become the sums of 32 rows by 32 tokens: row tiles one after another.
-void Multiply(const PairBlock& block, uint32_t, const Panel& panel,
-              Ahead<Format::kBfloat16>& ahead) {
+template <bool with_matches>
+ALWAYS_INLINE void Multiply(const PairBlock& block, uint32_t, const Panel& panel,
+                            Meanwhile<Format::kBfloat16, with_matches>& meanwhile) {
   const bool two_row_tiles = block.rows > kTileRows;
   const bool two_vectors = panel.vectors > 1;
+  const uint32_t maxima_rows = CeilDiv(kBlockRows, 4 * panel.units / kTileUnits);
   const std::byte* rows = block.tiles;
   const float* query = panel.query;
   for (uint32_t unit = 0; unit < panel.units; unit += kTileUnits) {
     _tile_loadd(4, rows, block.pitch);
     _tile_loadd(6, query, panel.pitch);
     _tile_dpbf16ps(0, 4, 6);
+    meanwhile.Step(0, unit, 0, 8, maxima_rows);
     if (two_vectors) {
       _tile_loadd(7, query + kLanes, panel.pitch);
       _tile_dpbf16ps(1, 4, 7);
     }
+    meanwhile.Step(0, unit, 8, 8, maxima_rows);
     if (two_row_tiles) {
       _tile_loadd(5, rows + block.row_tile_stride, block.pitch);
       _tile_dpbf16ps(2, 5, 6);
-      if (two_vectors) _tile_dpbf16ps(3, 5, 7);
     }
+    meanwhile.Step(1, unit, 0, 8, maxima_rows);
+    if (two_row_tiles && two_vectors) _tile_dpbf16ps(3, 5, 7);
+    meanwhile.Step(1, unit, 8, 8, maxima_rows);
     rows += block.unit_stride;
     query += kTileUnits * panel.pitch / sizeof(float);
-    ahead.Step(0, unit);
-    ahead.Step(1, unit);
   }
 }
 
 // Tiles 0 and 1 become the sums of the large products of 16 rows by 32 tokens, 2 and 3 those of the
 // small ones.
-void Multiply(const PairBlock& block, uint32_t row_tile, const Panel& panel,
-              Ahead<Format::kFloat16>& ahead) {
+template <bool with_matches>
+ALWAYS_INLINE void Multiply(const PairBlock& block, uint32_t row_tile, const Panel& panel,
+                            Meanwhile<Format::kFloat16, with_matches>& meanwhile) {
   const bool two_vectors = panel.vectors > 1;
+  const uint32_t maxima_rows = CeilDiv(kTileRows, 4 * panel.units / kTileUnits);
   const std::byte* rows = block.tiles + row_tile * block.row_tile_stride;
   const float* query = panel.query;
   for (uint32_t unit = 0; unit < panel.units; unit += kTileUnits) {
+    const auto step = [&](uint32_t i) __attribute__((always_inline)) {
+      meanwhile.Step(row_tile, unit, 2 * i, 2, i % 2 == 0 ? maxima_rows : 0);
+    };
     _tile_loadd(4, rows, block.pitch);
     _tile_loadd(6, query, panel.pitch);
     _tile_dpbf16ps(0, 4, 6);
+    step(0);
     _tile_loadd(5, rows + block.tile_stride, block.pitch);
     _tile_dpbf16ps(2, 5, 6);
+    step(1);
     _tile_loadd(7, query + panel.part_units, panel.pitch);
     _tile_dpbf16ps(2, 4, 7);
+    step(2);
     _tile_dpbf16ps(2, 5, 7);
+    step(3);
     if (two_vectors) {
       _tile_loadd(6, query + kLanes, panel.pitch);
       _tile_dpbf16ps(1, 4, 6);
-      _tile_dpbf16ps(3, 5, 6);
+    }
+    step(4);
+    if (two_vectors) _tile_dpbf16ps(3, 5, 6);
+    step(5);
+    if (two_vectors) {
       _tile_loadd(7, query + panel.part_units + kLanes, panel.pitch);
       _tile_dpbf16ps(3, 4, 7);
-      _tile_dpbf16ps(3, 5, 7);
     }
+    step(6);
+    if (two_vectors) _tile_dpbf16ps(3, 5, 7);
+    step(7);
     rows += block.unit_stride;
     query += kTileUnits * panel.pitch / sizeof(float);
-    ahead.Step(row_tile, unit);
   }
 }
 
@@ -242,94 +324,42 @@ void ZeroSums() {
   _tile_zero(3);
 }
 
-// Tiles 0 and 1 to sums[16][vectors * 16 tokens], then 2 and 3.
-void StoreSums(const Panel& panel, float* sums) {
-  float* const second = sums + kTileRows * panel.vectors * kLanes;
-  _tile_stored(0, sums, panel.pitch);
-  _tile_stored(2, second, panel.pitch);
-  if (panel.vectors == 1) return;
-  _tile_stored(1, sums + kLanes, panel.pitch);
-  _tile_stored(3, second + kLanes, panel.pitch);
+// Tiles 0 and 1 to sums[16][2 * 16 tokens], then 2 and 3.
+void StoreSums(uint32_t vectors, float* sums) {
+  constexpr size_t kPitch = kPanelVectors * kLanes * sizeof(float);
+  float* const second = sums + kSumsUnits / 2;
+  _tile_stored(0, sums, kPitch);
+  _tile_stored(2, second, kPitch);
+  if (vectors == 1) return;
+  _tile_stored(1, sums + kLanes, kPitch);
+  _tile_stored(3, second + kLanes, kPitch);
 }
 
-// Sums whose maxima are still to be taken.
-struct Sums {
-  const float* sums = nullptr;
-  uint32_t rows = 0;
-  uint32_t vectors = 0;
-  float* maxima = nullptr;  // Of this panel.
-  uint32_t* matches = nullptr;
-  uint32_t first_token = 0;
-};
-
-// Rows in ascending order.  `overflow` becomes NaN where a sum has overflowed, as in ScoreTile;
-// even and odd rows don't wait for each other.
 template <Format format, bool with_matches>
-void TakeMaxima(const Sums& from, __m512 (&overflow)[2]) {
-  const uint32_t row_units = from.vectors * kLanes;
-  for (uint32_t v = 0; v < from.vectors; ++v) {
-    const float* at = from.sums + v * kLanes;
-    __m512 maxima[2] = {_mm512_load_ps(from.maxima + v * kLanes), Avx512::Zero()};
-    maxima[1] = maxima[0];
-    __m512i tokens = _mm512_setzero_si512();
-    if (with_matches) tokens = _mm512_load_si512(from.matches + v * kLanes);
-    const auto take = [&](uint32_t row, int parity) {
-      __m512 sum = _mm512_load_ps(at);
-      if (PartsOf(format) == 2) {
-        sum = _mm512_add_ps(sum, _mm512_load_ps(at + kTileRows * row_units));
-      }
-      at += row_units;
-      overflow[parity] = Avx512::Watch(sum, overflow[parity]);
-      if (with_matches) {
-        Avx512::MaxWithToken(sum, from.first_token + row, maxima[0], tokens);
-      } else {
-        maxima[parity] = Avx512::Max(sum, maxima[parity]);
-      }
-    };
-    uint32_t row = 0;
-    for (; row + 2 <= from.rows; row += 2) {
-      take(row, 0);
-      take(row + 1, 1);
-    }
-    if (row < from.rows) take(row, 0);
-    if (!with_matches) maxima[0] = Avx512::Max(maxima[1], maxima[0]);
-    _mm512_store_ps(from.maxima + v * kLanes, maxima[0]);
-    if (with_matches) _mm512_store_si512(from.matches + v * kLanes, tokens);
-  }
-}
-
-template <Format format>
-void TakeMaxima(const Sums& from, __m512 (&overflow)[2]) {
-  if (from.matches == nullptr) return TakeMaxima<format, false>(from, overflow);
-  TakeMaxima<format, true>(from, overflow);
-}
-
-// Block by block and panel by panel; while the tiles multiply, the vector unit takes the maxima of
-// the product before and makes the next block ready.
-template <Format format>
 bool ScoreTiles(const ScoreTask& task) {
   const uint32_t units = UnitsOf(task.dim);
   constexpr uint32_t kParts = PartsOf(format);
   constexpr uint32_t kProductRows = kBlockRows / kParts;
+  constexpr uint32_t kStepsPerTile = 4 * kParts * kParts;
   const size_t block_units = size_t{kParts} * kBlockRows * units;
   float* const scratch[2] = {task.scratch, task.scratch + block_units};
-  float* sums = task.scratch + 2 * block_units;
-  float* other_sums = sums + kSumsUnits;
+  float* const sums = task.scratch + 2 * block_units;
+  uint32_t products = 0;
   ConfigureTiles();
-  __m512 overflow[2] = {Avx512::Zero(), Avx512::Zero()};
-  Sums pending;
+  Meanwhile<format, with_matches> meanwhile;
+  for (uint32_t v = 0; v < kPanelVectors; ++v) meanwhile.overflow[v] = Avx512::Zero();
   PairBlock block = BlockAt<format>(task, 0, scratch[0]);
   for (uint32_t unit = 0; unit < units; unit += kTileUnits) {
     Prepare<format>(block, 0, unit);
     Prepare<format>(block, 1, unit);
   }
   for (uint32_t row = 0; row < task.row_count; row += kBlockRows) {
-    Ahead<format> ahead;
-    ahead.next = BlockAt<format>(task, row + kBlockRows, scratch[(row / kBlockRows + 1) % 2]);
-    ahead.prefetch = reinterpret_cast<uintptr_t>(block.source) + kPrefetchBytes;
-    ahead.prefetch_bytes =
-        static_cast<uint32_t>(block.rows * task.row_pitch_bytes / (2 * units / kTileUnits));
-    const PairBlock next = ahead.next;
+    const PairBlock next =
+        BlockAt<format>(task, row + kBlockRows, scratch[(row / kBlockRows + 1) % 2]);
+    meanwhile.next = next;
+    meanwhile.prefetch = reinterpret_cast<uintptr_t>(block.source) + kPrefetchBytes;
+    meanwhile.prefetch_bytes = static_cast<uint32_t>(block.rows * task.row_pitch_bytes /
+                                                     (kStepsPerTile * units / kTileUnits));
     const float* query = task.packed_query;
     for (uint32_t q = 0; q < task.query_tokens; q += kPanelVectors * kLanes) {
       const uint32_t vectors = CeilDiv(Min(task.query_tokens - q, kPanelVectors * kLanes), kLanes);
@@ -342,30 +372,35 @@ bool ScoreTiles(const ScoreTask& task) {
       };
       for (uint32_t first = 0; first < block.rows; first += kProductRows) {
         ZeroSums();
-        Multiply(block, first / kTileRows, panel, ahead);
-        // Before the sums are stored: a load waits for older stores 4 KiB from it.
-        TakeMaxima<format>(pending, overflow);
-        StoreSums(panel, sums);
-        pending = {
-            .sums = sums,
+        meanwhile.Begin();
+        Multiply(block, first / kTileRows, panel, meanwhile);
+        meanwhile.End();
+        float* const product_sums = sums + products++ % 2 * kSumsUnits;
+        StoreSums(vectors, product_sums);
+        meanwhile.from = {
+            .sums = product_sums,
             .rows = Min(block.rows - first, kProductRows),
             .vectors = vectors,
             .maxima = task.maxima + q,
             .matches = task.matches == nullptr ? nullptr : task.matches + q,
             .first_token = task.first_token + row + first,
         };
-        float* const taken = other_sums;
-        other_sums = sums;
-        sums = taken;
       }
-      ahead = {};  // The first panel has done all of it.
+      meanwhile.next = {};  // The first panel has done all of it.
+      meanwhile.prefetch_bytes = 0;
       query += size_t{kParts} * units * kPanelVectors * kLanes;
     }
     block = next;
   }
-  TakeMaxima<format>(pending, overflow);
+  meanwhile.Begin();
+  meanwhile.End();
   _tile_release();
-  return !Avx512::AnyNan(_mm512_add_ps(overflow[0], overflow[1]));
+  return !Avx512::AnyNan(_mm512_add_ps(meanwhile.overflow[0], meanwhile.overflow[1]));
+}
+
+template <Format format>
+bool ScoreRowsByTiles(const ScoreTask& task) {
+  return task.matches == nullptr ? ScoreTiles<format, false>(task) : ScoreTiles<format, true>(task);
 }
 
 // [panels][parts][units][vectors * lanes].
@@ -409,7 +444,7 @@ constexpr CpuArithmetic MakeTileArithmetic() {
   arithmetic.parts = PartsOf(format);
   arithmetic.can_normalize = false;
   arithmetic.pack_query[static_cast<int>(format)] = &PackPairs<format>;
-  arithmetic.score_rows[static_cast<int>(format)] = &ScoreTiles<format>;
+  arithmetic.score_rows[static_cast<int>(format)] = &ScoreRowsByTiles<format>;
   return arithmetic;
 }
 

@@ -137,10 +137,15 @@ void ScoreTile(const Tile& tile, Prefetch& prefetch, typename Isa::Float& overfl
     for (int v = 0; v < kVectors; ++v) sums[r][v] = Isa::Zero();
   }
   const float* query = tile.query;
-  const std::byte* rows = tile.rows;
+  // Three rows share an address: with one for each, there are not enough registers.
+  constexpr int kGroups = (kRows + 2) / 3;
   const size_t stride = tile.row_stride;
+  const std::byte* rows[kGroups];
+#pragma GCC unroll 16
+  for (int g = 0; g < kGroups; ++g) rows[g] = tile.rows + g * 3 * stride;
   uintptr_t next = prefetch.next;
-  for (uint32_t unit = 0; unit < tile.units; ++unit, query += kTokens, rows += 4) {
+#pragma GCC unroll 2
+  for (uint32_t unit = 0; unit < tile.units; ++unit, query += kTokens) {
     __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
     next += prefetch.step_bytes;
     typename Isa::Float q[kVectors];
@@ -148,9 +153,14 @@ void ScoreTile(const Tile& tile, Prefetch& prefetch, typename Isa::Float& overfl
     for (int v = 0; v < kVectors; ++v) q[v] = Isa::Load(query + v * Isa::kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const typename Isa::Float element = Isa::Broadcast(rows + r * stride);
+      const typename Isa::Float element = Isa::Broadcast(rows[r / 3] + r % 3 * stride);
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) sums[r][v] = Isa::MulAdd(q[v], element, sums[r][v]);
+    }
+#pragma GCC unroll 16
+    for (int g = 0; g < kGroups; ++g) {
+      rows[g] += sizeof(float);
+      __asm__("" : "+r"(rows[g]));  // So that the compiler leaves it at that.
     }
   }
   prefetch.next = next;
