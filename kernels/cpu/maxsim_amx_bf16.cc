@@ -17,6 +17,7 @@
 #include "kernels/cpu/cpu_kernel_list.h"
 #include "kernels/cpu/vector_avx512.h"
 
+// Registers hold state across these, which calls would spill.
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 namespace maxsimd {
@@ -31,7 +32,8 @@ constexpr uint32_t kBlockRows = 2 * kTileRows;
 constexpr uint32_t kLanes = 16;
 constexpr size_t kSumsUnits = size_t{kBlockRows} * kPanelVectors * kLanes;  // Of a product.
 
-// How far ahead rows are brought into L2.
+// How far ahead rows are brought into L2: two blocks of 32 x 128, so that at the 10 GB/s of one
+// core a row is asked for some 1.6 us before it is needed, ten times the latency of memory.
 constexpr size_t kPrefetchBytes = size_t{16} << 10;
 
 constexpr uint32_t PartsOf(Format format) {

@@ -7,19 +7,22 @@
 //
 // A wrapper `Isa` has
 //   kLanes, kVectors, kRows   register block: kVectors x kLanes query tokens by kRows document rows
-//   kBlockRows                rows widened at a time, a multiple of kRows
+//   kBlockRows                rows taken at a time, a multiple of kRows
 //   kElementsPerUnit          1, or 2 where a lane multiplies pairs
-//   Float, Index, Poison      a vector of float32, of uint32, and a record of non-finite elements
-//   Zero Load Store Broadcast Add MulAdd Max MaxWithToken Watch AnyNan Clean Merge IsPoisoned
-//   Reader<format>::Read(bytes, poison)              kLanes units
-//   Reader<format>::ReadTail(bytes, elements, poison) as many, 0 after `elements` elements
+//   Float, Index              a vector of float32, and of uint32
+//   Zero Load Store Broadcast Add MulAdd Max MaxWithToken Watch AnyNan
+//   Reader<format>::Read(bytes)               kLanes units
+//   Reader<format>::ReadTail(bytes, elements) as many, 0 after `elements` elements
+//
+// Rows whose units are what memory holds are multiplied where they lie: an element is broadcast
+// from there at any alignment.  Others are widened into the scratch, a block at a time.
 //
 // Cost: with two vectors and twelve rows one step of k is 14 loads for 24 multiply-adds, so that
 // both fused multiply-add ports stay busy (they take 12 cycles, two load ports 7), and 24 sums in
 // flight cover the 4 cycles' latency of each port three times. Cache: a panel's chunk is 128 x
-// kVectors x kLanes units (16 KiB for AVX-512), a block's chunk of 24 rows 13.5 KiB: together in 32
-// KiB of L1.  Per block a panel comes from L2 once: 16 KiB for 24 rows x 2 vectors x 128
-// multiply-adds, 5 bytes a cycle of the 32 that L2 gives.
+// kVectors x kLanes units (16 KiB for AVX-512), a block's chunk of 24 rows 12 KiB, or 13.5 in the
+// scratch: together in 32 KiB of L1.  Per block a panel comes from L2 once: 16 KiB for 24 rows x 2
+// vectors x 128 multiply-adds, 5 bytes a cycle of the 32 that L2 gives.
 #ifndef MAXSIMD_KERNELS_CPU_MAXSIM_BODY_H_
 #define MAXSIMD_KERNELS_CPU_MAXSIM_BODY_H_
 
@@ -273,7 +276,6 @@ bool ScoreRows(const ScoreTask& task) {
   const uint32_t units = CeilDiv(task.dim, Isa::kElementsPerUnit);
   float* const scratch = task.scratch;
   float* const totals = scratch + CeilDiv(units, L::kChunkUnits) * L::kChunkStride;
-  // Where a unit is what memory holds, it is multiplied from there.
   const bool in_place = FormatBytes(format) * Isa::kElementsPerUnit == sizeof(float) &&
                         task.dim % Isa::kElementsPerUnit == 0 && !task.normalize;
   uint32_t tiles_left = CeilDiv(task.row_count, Isa::kRows);
