@@ -31,13 +31,14 @@ size_t PackedQueryUnits(const CpuArithmetic& arithmetic, uint32_t tokens, uint32
 
 size_t ScratchUnits(const CpuArithmetic& arithmetic, uint32_t dim) {
   const size_t units = UnitsPerRow(arithmetic, dim);
-  const size_t chunk_units =
-      arithmetic.tile_units > 1 ? units : kCpuChunkElements / arithmetic.elements_per_unit;
-  const size_t chunks = RoundUp(units, chunk_units) / chunk_units;
-  const size_t widened =
-      chunks * (chunk_units + kCpuChunkPadding) * arithmetic.block_rows * arithmetic.parts;
   const size_t sums = size_t{arithmetic.block_rows} * arithmetic.vectors * arithmetic.lanes;
-  return widened + sums;
+  if (arithmetic.tile_units > 1) {
+    // Tiles multiply one block while the next is made ready and the maxima of the last are taken.
+    return 2 * (units * arithmetic.block_rows * arithmetic.parts + sums);
+  }
+  const size_t chunk_units = kCpuChunkElements / arithmetic.elements_per_unit;
+  const size_t chunks = RoundUp(units, chunk_units) / chunk_units;
+  return chunks * (chunk_units + kCpuChunkPadding) * arithmetic.block_rows + sums;
 }
 
 size_t MaximaCount(const CpuArithmetic& arithmetic, uint32_t tokens) {

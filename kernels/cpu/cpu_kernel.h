@@ -12,8 +12,9 @@
 // many query tokens as a kernel's registers block over; missing tokens are 0, and the last panel
 // has only as many vectors as it needs. Precision: float32 accumulation in chunks of 128 elements,
 // the chunks' sums added in order: at dim 4,096 at most 128 + 31 roundings of 2^-24, which
-// is 9.5e-6 of the sum of magnitudes even if all err the same way. Special values: an infinite or
-// NaN element makes score_rows return false, and so does a sum that overflows.
+// is 9.5e-6 of the sum of magnitudes even if all err the same way. Special values: score_rows
+// returns false where a sum is not finite: one that overflows, or one with an infinite or NaN
+// element in it, since all of them are looked at, and 0 times such an element is NaN.
 // Threads: all functions are pure.
 //
 // Included by the files that are compiled for one instruction set: no inline function may stand

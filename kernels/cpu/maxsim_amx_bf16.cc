@@ -11,10 +11,14 @@
 // magnitudes, and is never drained.  float16's three small products are at most 2^-6 of that sum,
 // their 400 roundings add 0.4e-6.  Subnormals (of bfloat16, and products below 2^-126) are 0.
 //
-// A unit is a pair of bfloat16, element i of 32 in its low half and element i + 16 in its high
-// half: any pairing does that the query has too, and this one needs no shuffle.
+// A unit is a pair of bfloat16: neighbours as bfloat16 has them in memory, so that whole tiles are
+// loaded from the document itself; for float16 element i of 32 in its low half and element i + 16
+// in its high half, which needs no shuffle.
 #include "kernels/cpu/cpu_kernel_list.h"
 #include "kernels/cpu/vector_avx512.h"
+
+// Registers hold state across these, which calls would spill.
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 
 namespace maxsimd {
 namespace {
@@ -22,23 +26,23 @@ namespace {
 constexpr uint32_t kTileRows = 16;
 constexpr uint32_t kTileUnits = 16;  // 64 bytes: a tile's row.
 constexpr uint32_t kTileElements = 2 * kTileUnits;
+constexpr uint32_t kTileRowBytes = kTileElements * 2;
 constexpr uint32_t kPanelVectors = 2;
 constexpr uint32_t kBlockRows = 2 * kTileRows;
 constexpr uint32_t kLanes = 16;
+constexpr size_t kSumsUnits = size_t{kBlockRows} * kPanelVectors * kLanes;  // Of a product.
+
+// How far ahead rows are brought into L2: two blocks of 32 x 128, so that at the 10 GB/s of one
+// core a row is asked for some 1.6 us before it is needed, ten times the latency of memory.
+constexpr size_t kPrefetchBytes = size_t{16} << 10;
 
 constexpr uint32_t PartsOf(Format format) {
   return format == Format::kFloat16 ? 2 : 1;
 }
 
-struct Shape {
-  uint32_t units;  // Of a row, whole tiles.
-  uint32_t
-      row_stride;  // Of the scratch, in units: one line more, so that rows differ in cache set.
-};
-
-Shape ShapeOf(uint32_t dim) {
-  const uint32_t units = CeilDiv(dim, kTileElements) * kTileUnits;
-  return {units, units + kCpuChunkPadding};
+// Units of a row, in whole tiles.
+uint32_t UnitsOf(uint32_t dim) {
+  return CeilDiv(dim, kTileElements) * kTileUnits;
 }
 
 // Two vectors of float32 to one of pairs of their upper halves.
@@ -53,36 +57,20 @@ __m512 UpperHalf(__m512 value) {
                                               _mm512_set1_epi32(static_cast<int>(0xffff0000))));
 }
 
-// One row to pairs, 0 beyond its dim: the parts row_stride * kBlockRows units apart.
+// A tile's row of pairs, 0 where the mask is; the other part to the next tile.
 template <Format format>
-void ReadPairs(const std::byte* bytes, uint32_t dim, const Shape& shape, float* scratch,
-               __m512& poison) {
-  using Reader = Avx512::Reader<format>;
-  __m512 row_poison = Avx512::Clean();
-  for (uint32_t k = 0; k < dim; k += kTileElements) {
-    const uint32_t elements = Min(dim - k, kTileElements);
-    __m512 low;
-    __m512 high = _mm512_setzero_ps();
-    if (elements == kTileElements) {
-      low = Reader::Read(bytes, row_poison);
-      high = Reader::Read(bytes + kLanes * FormatBytes(format), row_poison);
-    } else {
-      low = Reader::ReadTail(bytes, Min(elements, kLanes), row_poison);
-      if (elements > kLanes) {
-        high =
-            Reader::ReadTail(bytes + kLanes * FormatBytes(format), elements - kLanes, row_poison);
-      }
-    }
-    bytes += kTileElements * FormatBytes(format);
-    float* const out = scratch + k / 2;
-    _mm512_store_ps(out, PairUpperHalves(low, high));
-    if constexpr (PartsOf(format) == 2) {
-      const __m512 low_rest = _mm512_sub_ps(low, UpperHalf(low));
-      const __m512 high_rest = _mm512_sub_ps(high, UpperHalf(high));
-      _mm512_store_ps(out + shape.row_stride * kBlockRows, PairUpperHalves(low_rest, high_rest));
-    }
+void ReadPairs(const std::byte* bytes, __mmask32 mask, float* out) {
+  const __m512i halves = _mm512_maskz_loadu_epi16(mask, bytes);
+  if constexpr (format == Format::kBfloat16) {
+    _mm512_store_si512(out, halves);
+    return;
   }
-  poison = Avx512::Merge(poison, row_poison);
+  const __m512 low = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+  const __m512 high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
+  _mm512_store_ps(out, PairUpperHalves(low, high));
+  _mm512_store_ps(
+      out + kTileRows * kTileUnits,
+      PairUpperHalves(_mm512_sub_ps(low, UpperHalf(low)), _mm512_sub_ps(high, UpperHalf(high))));
 }
 
 // GCC 12's tile intrinsics don't tell the compiler which memory they read: without this it could
@@ -103,216 +91,347 @@ void ConfigureTiles() {
   const void* volatile address = &config;  // So that FinishStores is about it too.
   static_assert(sizeof(config) == 64);
   for (int tile = 0; tile < 8; ++tile) {
-    config.row_bytes[tile] = 64;
+    config.row_bytes[tile] = kTileRowBytes;
     config.rows[tile] = kTileRows;
   }
   FinishStores();
   _tile_loadconfig(const_cast<const void*>(address));
 }
 
-struct Product {
-  const float* rows;  // Scratch of the block's first row.
-  size_t row_bytes;
-  size_t row_part_units;  // From one part of the rows to the next.
-  const float* query;     // The panel.
-  size_t query_bytes;     // From one unit of the panel to the next.
-  size_t query_part_units;
+// Up to 32 rows of a document, as tiles take them: from the document itself, or from the scratch,
+// where tiles lie one after another as [row tiles][tiles of a row][parts].
+struct PairBlock {
+  const std::byte* source = nullptr;
+  size_t source_pitch = 0;
+  uint32_t dim = 0;
+  uint32_t rows = 0;
+  bool in_place = false;
+  float* scratch = nullptr;
+
+  const std::byte* tiles = nullptr;
+  size_t pitch = 0;            // Bytes from one row of a tile to the next,
+  size_t tile_stride = 0;      // from one part of a tile to the next,
+  size_t unit_stride = 0;      // from one tile of a row to the next,
+  size_t row_tile_stride = 0;  // and from one tile of rows to the next.
+};
+
+template <Format format>
+PairBlock BlockAt(const ScoreTask& task, uint32_t row, float* scratch) {
+  PairBlock block;
+  block.rows = row < task.row_count ? Min(task.row_count - row, kBlockRows) : 0;
+  block.source = task.rows + row * task.row_pitch_bytes;
+  block.source_pitch = task.row_pitch_bytes;
+  block.dim = task.dim;
+  block.in_place =
+      format == Format::kBfloat16 && block.rows == kBlockRows && task.dim % kTileElements == 0;
+  block.scratch = scratch;
+  if (block.in_place) {
+    block.tiles = block.source;
+    block.pitch = task.row_pitch_bytes;
+    block.unit_stride = kTileRowBytes;
+    block.row_tile_stride = kTileRows * task.row_pitch_bytes;
+  } else {
+    block.tiles = reinterpret_cast<const std::byte*>(scratch);
+    block.pitch = kTileRowBytes;
+    block.tile_stride = kTileRows * kTileRowBytes;
+    block.unit_stride = PartsOf(format) * block.tile_stride;
+    block.row_tile_stride = UnitsOf(task.dim) / kTileUnits * block.unit_stride;
+  }
+  return block;
+}
+
+// Fills rows of one tile of the scratch.
+template <Format format>
+ALWAYS_INLINE void Prepare(const PairBlock& block, uint32_t row_tile, uint32_t unit,
+                           uint32_t first_row = 0, uint32_t rows = kTileRows) {
+  if (block.in_place) return;
+  const uint32_t elements = block.dim - 2 * unit;
+  const __mmask32 mask = elements >= kTileElements ? 0xffffffff : (__mmask32{1} << elements) - 1;
+  const uint32_t first = row_tile * kTileRows + first_row;
+  const std::byte* source = block.source + first * block.source_pitch + unit * sizeof(float);
+  float* out = block.scratch + (row_tile * block.row_tile_stride +
+                                unit / kTileUnits * block.unit_stride + first_row * block.pitch) /
+                                   sizeof(float);
+  for (uint32_t row = first; row < Min(first + rows, block.rows); ++row) {
+    ReadPairs<format>(source, mask, out);
+    source += block.source_pitch;
+    out += kTileUnits;
+  }
+}
+
+// A product's sums, [rows][2 * 16 tokens], whose maxima are still to be taken.
+struct Sums {
+  const float* sums = nullptr;
+  uint32_t rows = 0;
+  uint32_t vectors = 0;
+  float* maxima = nullptr;  // Of this panel.
+  uint32_t* matches = nullptr;
+  uint32_t first_token = 0;
+};
+
+// What the vector unit does while the tiles multiply, a little after each instruction: few
+// instructions fit into the window in which the processor looks for something to do (half of its
+// 512 where the other thread of a core is busy), and a tile's takes 16 cycles.
+//   - the maxima of the product before, rows in ascending order
+//   - the next block, made ready in its scratch
+//   - the rows after that, brought into L2
+template <Format format, bool with_matches>
+struct Meanwhile {
+  PairBlock next;  // No rows: nothing to make ready.
+  uintptr_t prefetch = 0;
+  uint32_t prefetch_bytes = 0;  // With each step.
+
+  Sums from;
+  uint32_t row = 0;
+  __m512 maxima[kPanelVectors];
+  __m512i tokens[kPanelVectors];
+  __m512 overflow[kPanelVectors];  // NaN where a sum has overflowed, as in ScoreTile.
+
+  ALWAYS_INLINE void Begin() {
+    row = 0;
+    for (uint32_t v = 0; v < from.vectors; ++v) {
+      maxima[v] = _mm512_load_ps(from.maxima + v * kLanes);
+      if (with_matches) tokens[v] = _mm512_load_si512(from.matches + v * kLanes);
+    }
+  }
+
+  ALWAYS_INLINE void TakeRows(uint32_t count) {
+    for (const uint32_t end = Min(row + count, from.rows); row < end; ++row) {
+      Take(0);
+      if (from.vectors > 1) Take(1);
+    }
+  }
+
+  // Before the sums at hand are stored: a load waits for any older store 4 KiB from it.
+  ALWAYS_INLINE void End() {
+    TakeRows(from.rows);
+    for (uint32_t v = 0; v < from.vectors; ++v) {
+      _mm512_store_ps(from.maxima + v * kLanes, maxima[v]);
+      if (with_matches) _mm512_store_si512(from.matches + v * kLanes, tokens[v]);
+    }
+  }
+
+  ALWAYS_INLINE void Step(uint32_t row_tile, uint32_t unit, uint32_t first_row, uint32_t rows,
+                          uint32_t maxima_rows) {
+    Prepare<format>(next, row_tile, unit, first_row, rows);
+    TakeRows(maxima_rows);
+    for (uint32_t byte = 0; byte < prefetch_bytes; byte += 64) {
+      __builtin_prefetch(reinterpret_cast<const void*>(prefetch + byte), 0, 2);
+    }
+    prefetch += prefetch_bytes;
+  }
+
+ private:
+  ALWAYS_INLINE void Take(uint32_t v) {
+    const float* const at = from.sums + (row * kPanelVectors + v) * kLanes;
+    __m512 sum = _mm512_load_ps(at);
+    if (PartsOf(format) == 2) sum = _mm512_add_ps(sum, _mm512_load_ps(at + kSumsUnits / 2));
+    overflow[v] = Avx512::Watch(sum, overflow[v]);
+    if (with_matches) {
+      Avx512::MaxWithToken(sum, from.first_token + row, maxima[v], tokens[v]);
+    } else {
+      maxima[v] = Avx512::Max(sum, maxima[v]);
+    }
+  }
+};
+
+struct Panel {
+  const float* query;
+  size_t pitch;       // Bytes from one unit to the next.
+  size_t part_units;  // From one part to the next.
   uint32_t units;
   uint32_t vectors;
-  uint32_t rows_count;
 };
 
-// sums[32 rows][vectors * 16 tokens]; rows and tokens in tiles of 16, at most two by two.
-void MultiplyBfloat16(const Product& p, float* sums) {
-  const bool two_row_tiles = p.rows_count > kTileRows;
-  const bool two_vectors = p.vectors > 1;
-  const float* const lower_rows = p.rows + kTileRows * p.row_bytes / sizeof(float);
-  FinishStores();
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  for (uint32_t unit = 0; unit < p.units; unit += kTileUnits) {
-    const float* const query = p.query + unit * p.query_bytes / sizeof(float);
-    _tile_loadd(4, p.rows + unit, p.row_bytes);
-    _tile_loadd(6, query, p.query_bytes);
+// Tiles 0 to 3 become the sums of 32 rows by 32 tokens: row tiles one after another.
+template <bool with_matches>
+ALWAYS_INLINE void Multiply(const PairBlock& block, uint32_t, const Panel& panel,
+                            Meanwhile<Format::kBfloat16, with_matches>& meanwhile) {
+  const bool two_row_tiles = block.rows > kTileRows;
+  const bool two_vectors = panel.vectors > 1;
+  const uint32_t maxima_rows = CeilDiv(kBlockRows, 4 * panel.units / kTileUnits);
+  const std::byte* rows = block.tiles;
+  const float* query = panel.query;
+  for (uint32_t unit = 0; unit < panel.units; unit += kTileUnits) {
+    _tile_loadd(4, rows, block.pitch);
+    _tile_loadd(6, query, panel.pitch);
     _tile_dpbf16ps(0, 4, 6);
+    meanwhile.Step(0, unit, 0, 8, maxima_rows);
     if (two_vectors) {
-      _tile_loadd(7, query + kLanes, p.query_bytes);
+      _tile_loadd(7, query + kLanes, panel.pitch);
       _tile_dpbf16ps(1, 4, 7);
     }
-    if (!two_row_tiles) continue;
-    _tile_loadd(5, lower_rows + unit, p.row_bytes);
-    _tile_dpbf16ps(2, 5, 6);
-    if (two_vectors) _tile_dpbf16ps(3, 5, 7);
+    meanwhile.Step(0, unit, 8, 8, maxima_rows);
+    if (two_row_tiles) {
+      _tile_loadd(5, rows + block.row_tile_stride, block.pitch);
+      _tile_dpbf16ps(2, 5, 6);
+    }
+    meanwhile.Step(1, unit, 0, 8, maxima_rows);
+    if (two_row_tiles && two_vectors) _tile_dpbf16ps(3, 5, 7);
+    meanwhile.Step(1, unit, 8, 8, maxima_rows);
+    rows += block.unit_stride;
+    query += kTileUnits * panel.pitch / sizeof(float);
   }
-  float* const lower_sums = sums + kTileRows * p.query_bytes / sizeof(float);
-  _tile_stored(0, sums, p.query_bytes);
-  if (two_vectors) _tile_stored(1, sums + kLanes, p.query_bytes);
-  if (!two_row_tiles) return;
-  _tile_stored(2, lower_sums, p.query_bytes);
-  if (two_vectors) _tile_stored(3, lower_sums + kLanes, p.query_bytes);
 }
 
-// The same for one tile of rows in two parts; the small products go to small_sums.
-void MultiplyFloat16(const Product& p, float* sums, float* small_sums) {
-  const bool two_vectors = p.vectors > 1;
+// Tiles 0 and 1 become the sums of the large products of 16 rows by 32 tokens, 2 and 3 those of the
+// small ones.
+template <bool with_matches>
+ALWAYS_INLINE void Multiply(const PairBlock& block, uint32_t row_tile, const Panel& panel,
+                            Meanwhile<Format::kFloat16, with_matches>& meanwhile) {
+  const bool two_vectors = panel.vectors > 1;
+  const uint32_t maxima_rows = CeilDiv(kTileRows, 4 * panel.units / kTileUnits);
+  const std::byte* rows = block.tiles + row_tile * block.row_tile_stride;
+  const float* query = panel.query;
+  for (uint32_t unit = 0; unit < panel.units; unit += kTileUnits) {
+    const auto step = [&](uint32_t i) __attribute__((always_inline)) {
+      meanwhile.Step(row_tile, unit, 2 * i, 2, i % 2 == 0 ? maxima_rows : 0);
+    };
+    _tile_loadd(4, rows, block.pitch);
+    _tile_loadd(6, query, panel.pitch);
+    _tile_dpbf16ps(0, 4, 6);
+    step(0);
+    _tile_loadd(5, rows + block.tile_stride, block.pitch);
+    _tile_dpbf16ps(2, 5, 6);
+    step(1);
+    _tile_loadd(7, query + panel.part_units, panel.pitch);
+    _tile_dpbf16ps(2, 4, 7);
+    step(2);
+    _tile_dpbf16ps(2, 5, 7);
+    step(3);
+    if (two_vectors) {
+      _tile_loadd(6, query + kLanes, panel.pitch);
+      _tile_dpbf16ps(1, 4, 6);
+    }
+    step(4);
+    if (two_vectors) _tile_dpbf16ps(3, 5, 6);
+    step(5);
+    if (two_vectors) {
+      _tile_loadd(7, query + panel.part_units + kLanes, panel.pitch);
+      _tile_dpbf16ps(3, 4, 7);
+    }
+    step(6);
+    if (two_vectors) _tile_dpbf16ps(3, 5, 7);
+    step(7);
+    rows += block.unit_stride;
+    query += kTileUnits * panel.pitch / sizeof(float);
+  }
+}
+
+void ZeroSums() {
   FinishStores();
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  for (uint32_t unit = 0; unit < p.units; unit += kTileUnits) {
-    const float* const query = p.query + unit * p.query_bytes / sizeof(float);
-    _tile_loadd(4, p.rows + unit, p.row_bytes);
-    _tile_loadd(5, p.rows + p.row_part_units + unit, p.row_bytes);
-    _tile_loadd(6, query, p.query_bytes);
-    _tile_loadd(7, query + p.query_part_units, p.query_bytes);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(2, 4, 7);
-    _tile_dpbf16ps(2, 5, 7);
-    if (!two_vectors) continue;
-    _tile_loadd(6, query + kLanes, p.query_bytes);
-    _tile_loadd(7, query + p.query_part_units + kLanes, p.query_bytes);
-    _tile_dpbf16ps(3, 5, 6);
-    _tile_dpbf16ps(1, 4, 6);
-    _tile_dpbf16ps(3, 4, 7);
-    _tile_dpbf16ps(3, 5, 7);
-  }
-  _tile_stored(0, sums, p.query_bytes);
-  _tile_stored(2, small_sums, p.query_bytes);
-  if (!two_vectors) return;
-  _tile_stored(1, sums + kLanes, p.query_bytes);
-  _tile_stored(3, small_sums + kLanes, p.query_bytes);
 }
 
-struct Destination {
-  float* maxima;  // Of this panel.
-  uint32_t* matches;
-  uint32_t first_token;
-};
-
-// Rows in ascending order; small_sums may be null.  `overflow` becomes NaN where a sum has
-// overflowed, as in ScoreTile.
-void TakeMaxima(const float* sums, const float* small_sums, uint32_t rows, uint32_t vectors,
-                const Destination& to, __m512& overflow) {
-  for (uint32_t v = 0; v < vectors; ++v) {
-    __m512 maximum = _mm512_load_ps(to.maxima + v * kLanes);
-    __m512i tokens = _mm512_setzero_si512();
-    if (to.matches != nullptr) tokens = _mm512_load_si512(to.matches + v * kLanes);
-    for (uint32_t row = 0; row < rows; ++row) {
-      const size_t at = (size_t{row} * vectors + v) * kLanes;
-      __m512 sum = _mm512_load_ps(sums + at);
-      if (small_sums != nullptr) sum = _mm512_add_ps(sum, _mm512_load_ps(small_sums + at));
-      overflow = Avx512::Watch(sum, overflow);
-      if (to.matches == nullptr) {
-        maximum = Avx512::Max(sum, maximum);
-      } else {
-        Avx512::MaxWithToken(sum, to.first_token + row, maximum, tokens);
-      }
-    }
-    _mm512_store_ps(to.maxima + v * kLanes, maximum);
-    if (to.matches != nullptr) _mm512_store_si512(to.matches + v * kLanes, tokens);
-  }
+// Tiles 0 and 1 to sums[16][2 * 16 tokens], then 2 and 3.
+void StoreSums(uint32_t vectors, float* sums) {
+  constexpr size_t kPitch = kPanelVectors * kLanes * sizeof(float);
+  float* const second = sums + kSumsUnits / 2;
+  _tile_stored(0, sums, kPitch);
+  _tile_stored(2, second, kPitch);
+  if (vectors == 1) return;
+  _tile_stored(1, sums + kLanes, kPitch);
+  _tile_stored(3, second + kLanes, kPitch);
 }
 
-template <Format format>
-void ScoreBlock(Product product, float* sums, Destination to, __m512& overflow) {
-  const uint32_t rows = product.rows_count;
-  const uint32_t vectors = product.vectors;
-  if constexpr (PartsOf(format) == 1) {
-    MultiplyBfloat16(product, sums);
-    TakeMaxima(sums, nullptr, rows, vectors, to, overflow);
-  } else {
-    float* const small_sums = sums + kTileRows * kPanelVectors * kLanes;
-    for (uint32_t row = 0; row < rows; row += kTileRows) {
-      MultiplyFloat16(product, sums, small_sums);
-      TakeMaxima(sums, small_sums, Min(rows - row, kTileRows), vectors, to, overflow);
-      product.rows += kTileRows * product.row_bytes / sizeof(float);
-      to.first_token += kTileRows;
-    }
-  }
-}
-
-// Brings the rows after these into L2.
-void PrefetchAfter(const std::byte* rows, size_t bytes) {
-  const uintptr_t end = reinterpret_cast<uintptr_t>(rows) + bytes;
-  for (size_t line = 0; line < bytes; line += 64) {
-    __builtin_prefetch(reinterpret_cast<const void*>(end + line), 0, 2);
-  }
-}
-
-template <Format format>
+template <Format format, bool with_matches>
 bool ScoreTiles(const ScoreTask& task) {
-  const Shape shape = ShapeOf(task.dim);
-  const uint32_t parts = PartsOf(format);
-  float* const sums = task.scratch + size_t{parts} * kBlockRows * shape.row_stride;
+  const uint32_t units = UnitsOf(task.dim);
+  constexpr uint32_t kParts = PartsOf(format);
+  constexpr uint32_t kProductRows = kBlockRows / kParts;
+  constexpr uint32_t kStepsPerTile = 4 * kParts * kParts;
+  const size_t block_units = size_t{kParts} * kBlockRows * units;
+  float* const scratch[2] = {task.scratch, task.scratch + block_units};
+  float* const sums = task.scratch + 2 * block_units;
+  uint32_t products = 0;
   ConfigureTiles();
-  bool is_finite = true;
-  __m512 overflow = Avx512::Zero();
+  Meanwhile<format, with_matches> meanwhile;
+  for (uint32_t v = 0; v < kPanelVectors; ++v) meanwhile.overflow[v] = Avx512::Zero();
+  PairBlock block = BlockAt<format>(task, 0, scratch[0]);
+  for (uint32_t unit = 0; unit < units; unit += kTileUnits) {
+    Prepare<format>(block, 0, unit);
+    Prepare<format>(block, 1, unit);
+  }
   for (uint32_t row = 0; row < task.row_count; row += kBlockRows) {
-    const uint32_t rows = Min(task.row_count - row, kBlockRows);
-    const std::byte* const first = task.rows + row * task.row_pitch_bytes;
-    __m512 poison = Avx512::Clean();
-    for (uint32_t r = 0; r < rows; ++r) {
-      ReadPairs<format>(first + r * task.row_pitch_bytes, task.dim, shape,
-                        task.scratch + r * shape.row_stride, poison);
-    }
-    PrefetchAfter(first, rows * task.row_pitch_bytes);
-    is_finite = !Avx512::IsPoisoned(poison);
-    if (!is_finite) break;
-    const float* panel = task.packed_query;
+    const PairBlock next =
+        BlockAt<format>(task, row + kBlockRows, scratch[(row / kBlockRows + 1) % 2]);
+    meanwhile.next = next;
+    meanwhile.prefetch = reinterpret_cast<uintptr_t>(block.source) + kPrefetchBytes;
+    meanwhile.prefetch_bytes = static_cast<uint32_t>(block.rows * task.row_pitch_bytes /
+                                                     (kStepsPerTile * units / kTileUnits));
+    const float* query = task.packed_query;
     for (uint32_t q = 0; q < task.query_tokens; q += kPanelVectors * kLanes) {
       const uint32_t vectors = CeilDiv(Min(task.query_tokens - q, kPanelVectors * kLanes), kLanes);
-      const Product product = {
-          .rows = task.scratch,
-          .row_bytes = shape.row_stride * sizeof(float),
-          .row_part_units = size_t{kBlockRows} * shape.row_stride,
-          .query = panel,
-          .query_bytes = vectors * kLanes * sizeof(float),
-          .query_part_units = size_t{shape.units} * vectors * kLanes,
-          .units = shape.units,
+      const Panel panel = {
+          .query = query,
+          .pitch = vectors * kLanes * sizeof(float),
+          .part_units = size_t{units} * vectors * kLanes,
+          .units = units,
           .vectors = vectors,
-          .rows_count = rows,
       };
-      const Destination to = {
-          .maxima = task.maxima + q,
-          .matches = task.matches == nullptr ? nullptr : task.matches + q,
-          .first_token = task.first_token + row,
-      };
-      ScoreBlock<format>(product, sums, to, overflow);
-      panel += size_t{parts} * shape.units * kPanelVectors * kLanes;
+      for (uint32_t first = 0; first < block.rows; first += kProductRows) {
+        ZeroSums();
+        meanwhile.Begin();
+        Multiply(block, first / kTileRows, panel, meanwhile);
+        meanwhile.End();
+        float* const product_sums = sums + products++ % 2 * kSumsUnits;
+        StoreSums(vectors, product_sums);
+        meanwhile.from = {
+            .sums = product_sums,
+            .rows = Min(block.rows - first, kProductRows),
+            .vectors = vectors,
+            .maxima = task.maxima + q,
+            .matches = task.matches == nullptr ? nullptr : task.matches + q,
+            .first_token = task.first_token + row + first,
+        };
+      }
+      meanwhile.next = {};  // The first panel has done all of it.
+      meanwhile.prefetch_bytes = 0;
+      query += size_t{kParts} * units * kPanelVectors * kLanes;
     }
+    block = next;
   }
+  meanwhile.Begin();
+  meanwhile.End();
   _tile_release();
-  return is_finite && !Avx512::AnyNan(overflow);
+  return !Avx512::AnyNan(_mm512_add_ps(meanwhile.overflow[0], meanwhile.overflow[1]));
+}
+
+template <Format format>
+bool ScoreRowsByTiles(const ScoreTask& task) {
+  return task.matches == nullptr ? ScoreTiles<format, false>(task) : ScoreTiles<format, true>(task);
 }
 
 // [panels][parts][units][vectors * lanes].
 template <Format format>
 void PackPairs(const PackTask& task) {
-  const Shape shape = ShapeOf(task.dim);
+  const uint32_t units = UnitsOf(task.dim);
   float* panel = task.packed;
+  ScoreTask row;
+  row.rows = task.rows;
+  row.row_pitch_bytes = task.dim * FormatBytes(format);
+  row.row_count = 1;
+  row.dim = task.dim;
   for (uint32_t first = 0; first < task.tokens; first += kPanelVectors * kLanes) {
     const uint32_t tokens = Min(task.tokens - first, kPanelVectors * kLanes);
     const uint32_t width = CeilDiv(tokens, kLanes) * kLanes;
-    for (uint32_t t = 0; t < width; ++t) {
-      if (t < tokens) {
-        __m512 ignored = Avx512::Clean();  // The query is finite: the caller's promise.
-        ReadPairs<format>(task.rows + size_t{first + t} * task.dim * FormatBytes(format), task.dim,
-                          shape, task.scratch, ignored);
-      }
-      for (uint32_t part = 0; part < PartsOf(format); ++part) {
-        const float* const row = task.scratch + size_t{part} * kBlockRows * shape.row_stride;
-        float* const out = panel + size_t{part} * shape.units * width + t;
-        for (uint32_t unit = 0; unit < shape.units; ++unit) {
+    for (uint32_t t = 0; t < width; ++t, row.rows += row.row_pitch_bytes) {
+      const PairBlock block = BlockAt<format>(row, 0, task.scratch);
+      for (uint32_t unit = 0; unit < units; ++unit) {
+        if (t < tokens && unit % kTileUnits == 0) Prepare<format>(block, 0, unit);
+        for (uint32_t part = 0; part < PartsOf(format); ++part) {
+          const size_t at =
+              (unit / kTileUnits * block.unit_stride + part * block.tile_stride) / sizeof(float);
           // Bits, not a number: but a copy of a float keeps them.
-          out[size_t{unit} * width] = t < tokens ? row[unit] : 0;
+          panel[(size_t{part} * units + unit) * width + t] =
+              t < tokens ? task.scratch[at + unit % kTileUnits] : 0;
         }
       }
     }
-    panel += size_t{PartsOf(format)} * shape.units * kPanelVectors * kLanes;
+    panel += size_t{PartsOf(format)} * units * kPanelVectors * kLanes;
   }
 }
 
@@ -327,7 +446,7 @@ constexpr CpuArithmetic MakeTileArithmetic() {
   arithmetic.parts = PartsOf(format);
   arithmetic.can_normalize = false;
   arithmetic.pack_query[static_cast<int>(format)] = &PackPairs<format>;
-  arithmetic.score_rows[static_cast<int>(format)] = &ScoreTiles<format>;
+  arithmetic.score_rows[static_cast<int>(format)] = &ScoreRowsByTiles<format>;
   return arithmetic;
 }
 

@@ -15,7 +15,6 @@ struct Avx2 {
   static constexpr uint32_t kElementsPerUnit = 1;
   using Float = __m256;
   using Index = __m256i;
-  using Poison = __m256;
 
   static Float Zero() { return _mm256_setzero_ps(); }
   static Float Load(const float* from) { return _mm256_load_ps(from); }
@@ -26,7 +25,7 @@ struct Avx2 {
   static void StoreIndex(uint32_t* to, Index value) {
     _mm256_store_si256(reinterpret_cast<__m256i*>(to), value);
   }
-  static Float Broadcast(const float* from) { return _mm256_broadcast_ss(from); }
+  static Float Broadcast(const std::byte* from) { return _mm256_set1_ps(LoadFloat(from)); }
   static Float Add(Float a, Float b) { return _mm256_add_ps(a, b); }
   static Float MulAdd(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
   // The second operand where either is NaN, or both are equal.
@@ -47,14 +46,9 @@ struct Avx2 {
     return _mm256_movemask_ps(_mm256_cmp_ps(value, value, _CMP_UNORD_Q)) != 0;
   }
 
-  // 0 times a finite value is 0, times anything else NaN.
-  static Poison Clean() { return _mm256_setzero_ps(); }
-  static Poison Merge(Poison a, Poison b) { return _mm256_add_ps(a, b); }
-  static bool IsPoisoned(Poison poison) { return AnyNan(poison); }
-
   template <Format format>
   struct Reader {
-    static Float Read(const std::byte* bytes, Poison& poison) {
+    static Float Read(const std::byte* bytes) {
       Float value;
       if constexpr (format == Format::kFloat32) {
         value = _mm256_loadu_ps(reinterpret_cast<const float*>(bytes));
@@ -64,13 +58,12 @@ struct Avx2 {
                     ? _mm256_cvtph_ps(halves)
                     : _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
       }
-      poison = _mm256_fmadd_ps(value, _mm256_setzero_ps(), poison);
       return value;
     }
-    static Float ReadTail(const std::byte* bytes, uint32_t elements, Poison& poison) {
+    static Float ReadTail(const std::byte* bytes, uint32_t elements) {
       alignas(32) std::byte padded[kLanes * 4] = {};
       __builtin_memcpy(padded, bytes, elements * FormatBytes(format));
-      return Read(padded, poison);
+      return Read(padded);
     }
   };
 };

@@ -9,33 +9,20 @@ namespace {
 
 struct Avx512Bf16 : Avx512 {
   static constexpr uint32_t kElementsPerUnit = 2;
-  using Poison = __mmask32;
 
   // A unit is a pair: element 2u in its low half.
   static Float MulAdd(Float pairs_a, Float pairs_b, Float sums) {
     return _mm512_dpbf16_ps(sums, (__m512bh)pairs_a, (__m512bh)pairs_b);
   }
 
-  static Poison Clean() { return 0; }
-  static Poison Merge(Poison a, Poison b) { return a | b; }
-  static bool IsPoisoned(Poison poison) { return poison != 0; }
-
   template <Format format>
   struct Reader {
     static_assert(format == Format::kBfloat16);
-    static Float Read(const std::byte* bytes, Poison& poison) {
-      return Checked(_mm512_loadu_si512(bytes), poison);
+    static Float Read(const std::byte* bytes) {
+      return _mm512_castsi512_ps(_mm512_loadu_si512(bytes));
     }
-    static Float ReadTail(const std::byte* bytes, uint32_t elements, Poison& poison) {
-      return Checked(_mm512_maskz_loadu_epi16((1u << elements) - 1, bytes), poison);
-    }
-
-   private:
-    // Not finite: all exponent bits set.
-    static Float Checked(__m512i elements, Poison& poison) {
-      const __m512i exponent = _mm512_set1_epi16(0x7f80);
-      poison |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(elements, exponent), exponent);
-      return _mm512_castsi512_ps(elements);
+    static Float ReadTail(const std::byte* bytes, uint32_t elements) {
+      return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16((1u << elements) - 1, bytes));
     }
   };
 };

@@ -7,19 +7,22 @@
 //
 // A wrapper `Isa` has
 //   kLanes, kVectors, kRows   register block: kVectors x kLanes query tokens by kRows document rows
-//   kBlockRows                rows widened at a time, a multiple of kRows
+//   kBlockRows                rows taken at a time, a multiple of kRows
 //   kElementsPerUnit          1, or 2 where a lane multiplies pairs
-//   Float, Index, Poison      a vector of float32, of uint32, and a record of non-finite elements
-//   Zero Load Store Broadcast Add MulAdd Max MaxWithToken Watch AnyNan Clean Merge IsPoisoned
-//   Reader<format>::Read(bytes, poison)              kLanes units
-//   Reader<format>::ReadTail(bytes, elements, poison) as many, 0 after `elements` elements
+//   Float, Index              a vector of float32, and of uint32
+//   Zero Load Store Broadcast Add MulAdd Max MaxWithToken Watch AnyNan
+//   Reader<format>::Read(bytes)               kLanes units
+//   Reader<format>::ReadTail(bytes, elements) as many, 0 after `elements` elements
+//
+// Rows whose units are what memory holds are multiplied where they lie: an element is broadcast
+// from there at any alignment.  Others are widened into the scratch, a block at a time.
 //
 // Cost: with two vectors and twelve rows one step of k is 14 loads for 24 multiply-adds, so that
 // both fused multiply-add ports stay busy (they take 12 cycles, two load ports 7), and 24 sums in
 // flight cover the 4 cycles' latency of each port three times. Cache: a panel's chunk is 128 x
-// kVectors x kLanes units (16 KiB for AVX-512), a block's chunk of 24 rows 13.5 KiB: together in 32
-// KiB of L1.  Per block a panel comes from L2 once: 16 KiB for 24 rows x 2 vectors x 128
-// multiply-adds, 5 bytes a cycle of the 32 that L2 gives.
+// kVectors x kLanes units (16 KiB for AVX-512), a block's chunk of 24 rows 12 KiB, or 13.5 in the
+// scratch: together in 32 KiB of L1.  Per block a panel comes from L2 once: 16 KiB for 24 rows x 2
+// vectors x 128 multiply-adds, 5 bytes a cycle of the 32 that L2 gives.
 #ifndef MAXSIMD_KERNELS_CPU_MAXSIM_BODY_H_
 #define MAXSIMD_KERNELS_CPU_MAXSIM_BODY_H_
 
@@ -39,6 +42,12 @@ constexpr uint32_t Min(uint32_t a, uint32_t b) {
 }
 constexpr uint32_t CeilDiv(uint32_t a, uint32_t b) {
   return (a + b - 1) / b;
+}
+
+float LoadFloat(const std::byte* from) {  // At any alignment.
+  float value;
+  __builtin_memcpy(&value, from, sizeof(value));
+  return value;
 }
 
 template <class Isa>
@@ -78,28 +87,23 @@ void NormalizeRow(float* row, uint32_t dim) {
 // Widens one row to units: chunk c to scratch + c * kChunkStride, 0 up to a whole vector (and to a
 // multiple of 8 units, for NormalizeRow).
 template <class Isa, Format format>
-void ReadRow(const std::byte* bytes, uint32_t dim, bool normalize, float* scratch,
-             typename Isa::Poison& poison) {
+void ReadRow(const std::byte* bytes, uint32_t dim, bool normalize, float* scratch) {
   using L = Layout<Isa>;
   using Reader = typename Isa::template Reader<format>;
-  // Of this row, so that rows don't wait for each other.
-  typename Isa::Poison row_poison = Isa::Clean();
   constexpr uint32_t kStep = Isa::kLanes * Isa::kElementsPerUnit;
   for (uint32_t k = 0; k < dim; k += kCpuChunkElements) {
     float* const chunk = scratch + k / kCpuChunkElements * L::kChunkStride;
     const uint32_t elements = Min(dim - k, kCpuChunkElements);
     uint32_t i = 0;
     for (; i + kStep <= elements; i += kStep, bytes += kStep * FormatBytes(format)) {
-      Isa::Store(chunk + i / Isa::kElementsPerUnit, Reader::Read(bytes, row_poison));
+      Isa::Store(chunk + i / Isa::kElementsPerUnit, Reader::Read(bytes));
     }
     if (i < elements) {
-      Isa::Store(chunk + i / Isa::kElementsPerUnit,
-                 Reader::ReadTail(bytes, elements - i, row_poison));
+      Isa::Store(chunk + i / Isa::kElementsPerUnit, Reader::ReadTail(bytes, elements - i));
       i += kStep;
     }
     for (; i % 8 != 0; i += kStep) Isa::Store(chunk + i / Isa::kElementsPerUnit, Isa::Zero());
   }
-  poison = Isa::Merge(poison, row_poison);
   if (normalize) NormalizeRow<Isa>(scratch, dim);
 }
 
@@ -112,8 +116,9 @@ struct Prefetch {
 };
 
 struct Tile {
-  const float* query;  // Of this panel and chunk.
-  const float* rows;   // Of this chunk.
+  const float* query;     // Of this panel and chunk.
+  const std::byte* rows;  // Of this chunk.
+  size_t row_stride;      // Bytes from one row to the next.
   uint32_t units;
   float* totals;  // [kRows][vectors * lanes]: sums of the chunks before.
   bool first_chunk;
@@ -127,7 +132,6 @@ struct Tile {
 // maxima.
 template <class Isa, int kVectors, int kRows>
 void ScoreTile(const Tile& tile, Prefetch& prefetch, typename Isa::Float& overflow) {
-  using L = Layout<Isa>;
   constexpr int kTokens = kVectors * Isa::kLanes;
   typename Isa::Float sums[kRows][kVectors];
 #pragma GCC unroll 16
@@ -136,9 +140,15 @@ void ScoreTile(const Tile& tile, Prefetch& prefetch, typename Isa::Float& overfl
     for (int v = 0; v < kVectors; ++v) sums[r][v] = Isa::Zero();
   }
   const float* query = tile.query;
-  const float* rows = tile.rows;
+  // Three rows share an address: with one for each, there are not enough registers.
+  constexpr int kGroups = (kRows + 2) / 3;
+  const size_t stride = tile.row_stride;
+  const std::byte* rows[kGroups];
+#pragma GCC unroll 16
+  for (int g = 0; g < kGroups; ++g) rows[g] = tile.rows + g * 3 * stride;
   uintptr_t next = prefetch.next;
-  for (uint32_t unit = 0; unit < tile.units; ++unit, query += kTokens, ++rows) {
+#pragma GCC unroll 2
+  for (uint32_t unit = 0; unit < tile.units; ++unit, query += kTokens) {
     __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
     next += prefetch.step_bytes;
     typename Isa::Float q[kVectors];
@@ -146,9 +156,14 @@ void ScoreTile(const Tile& tile, Prefetch& prefetch, typename Isa::Float& overfl
     for (int v = 0; v < kVectors; ++v) q[v] = Isa::Load(query + v * Isa::kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const typename Isa::Float element = Isa::Broadcast(rows + r * L::kRowStride);
+      const typename Isa::Float element = Isa::Broadcast(rows[r / 3] + r % 3 * stride);
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) sums[r][v] = Isa::MulAdd(q[v], element, sums[r][v]);
+    }
+#pragma GCC unroll 16
+    for (int g = 0; g < kGroups; ++g) {
+      rows[g] += sizeof(float);
+      __asm__("" : "+r"(rows[g]));  // So that the compiler leaves it at that.
     }
   }
   prefetch.next = next;
@@ -221,19 +236,23 @@ void ScoreTileOf(uint32_t vectors, uint32_t rows, const Tile& tile, Prefetch& pr
 struct Block {
   uint32_t rows;
   uint32_t tiles;
+  const std::byte* first;  // Units of the first row: in the document, or in the scratch.
+  size_t row_stride;       // Bytes.
+  size_t chunk_stride;     // Bytes.
 };
 
-// The widened block against one panel: chunk by chunk, so that a panel's chunk stays in L1 for all
+// The block against one panel: chunk by chunk, so that a panel's chunk stays in L1 for all
 // tiles of the block.
 template <class Isa>
 void ScorePanel(const ScoreTask& task, const float* panel, uint32_t vectors, const Block& block,
-                uint32_t block_first_row, uint32_t first_query_token, const float* scratch,
-                float* totals, Prefetch prefetch, typename Isa::Float& overflow) {
+                uint32_t block_first_row, uint32_t first_query_token, float* totals,
+                Prefetch prefetch, typename Isa::Float& overflow) {
   using L = Layout<Isa>;
   const uint32_t units = CeilDiv(task.dim, Isa::kElementsPerUnit);
   for (uint32_t unit = 0; unit < units; unit += L::kChunkUnits) {
     Tile tile;
     tile.query = panel + size_t{unit} * vectors * Isa::kLanes;
+    tile.row_stride = block.row_stride;
     tile.units = Min(units - unit, L::kChunkUnits);
     tile.first_chunk = unit == 0;
     tile.last_chunk = unit + tile.units == units;
@@ -242,7 +261,7 @@ void ScorePanel(const ScoreTask& task, const float* panel, uint32_t vectors, con
     uint32_t row = 0;
     for (uint32_t t = 0; t < block.tiles; ++t) {
       const uint32_t rows = CeilDiv(block.rows - row, block.tiles - t);
-      tile.rows = scratch + unit / L::kChunkUnits * L::kChunkStride + row * L::kRowStride;
+      tile.rows = block.first + unit / L::kChunkUnits * block.chunk_stride + row * block.row_stride;
       tile.totals = totals + row * vectors * Isa::kLanes;
       tile.first_token = task.first_token + block_first_row + row;
       ScoreTileOf<Isa>(vectors, rows, tile, prefetch, overflow);
@@ -257,6 +276,8 @@ bool ScoreRows(const ScoreTask& task) {
   const uint32_t units = CeilDiv(task.dim, Isa::kElementsPerUnit);
   float* const scratch = task.scratch;
   float* const totals = scratch + CeilDiv(units, L::kChunkUnits) * L::kChunkStride;
+  const bool in_place = FormatBytes(format) * Isa::kElementsPerUnit == sizeof(float) &&
+                        task.dim % Isa::kElementsPerUnit == 0 && !task.normalize;
   uint32_t tiles_left = CeilDiv(task.row_count, Isa::kRows);
   uint32_t row = 0;
   typename Isa::Float overflow = Isa::Zero();  // NaN once a sum has overflowed.
@@ -267,20 +288,27 @@ bool ScoreRows(const ScoreTask& task) {
     block.rows = static_cast<uint32_t>(
         (uint64_t{task.row_count - row} * block.tiles + tiles_left - 1) / tiles_left);
     block.rows = Min(block.rows, block.tiles * Isa::kRows);
-    typename Isa::Poison poison = Isa::Clean();
-    for (uint32_t r = 0; r < block.rows; ++r) {
-      ReadRow<Isa, format>(task.rows + size_t{row + r} * task.row_pitch_bytes, task.dim,
-                           task.normalize, scratch + r * L::kRowStride, poison);
+    const std::byte* const rows = task.rows + row * task.row_pitch_bytes;
+    if (in_place) {
+      block.first = rows;
+      block.row_stride = task.row_pitch_bytes;
+      block.chunk_stride = L::kChunkUnits * sizeof(float);
+    } else {
+      for (uint32_t r = 0; r < block.rows; ++r) {
+        ReadRow<Isa, format>(rows + r * task.row_pitch_bytes, task.dim, task.normalize,
+                             scratch + r * L::kRowStride);
+      }
+      block.first = reinterpret_cast<const std::byte*>(scratch);
+      block.row_stride = L::kRowStride * sizeof(float);
+      block.chunk_stride = L::kChunkStride * sizeof(float);
     }
-    if (Isa::IsPoisoned(poison)) return false;
     const size_t block_bytes = block.rows * task.row_pitch_bytes;
-    Prefetch prefetch{
-        reinterpret_cast<uintptr_t>(task.rows) + row * task.row_pitch_bytes + block_bytes,
-        static_cast<uint32_t>(block_bytes / (units * block.tiles))};
+    Prefetch prefetch{reinterpret_cast<uintptr_t>(rows) + block_bytes,
+                      static_cast<uint32_t>(block_bytes / (units * block.tiles))};
     const float* panel = task.packed_query;
     for (uint32_t q = 0; q < task.query_tokens; q += L::kPanelTokens) {
       const uint32_t vectors = CeilDiv(Min(task.query_tokens - q, L::kPanelTokens), Isa::kLanes);
-      ScorePanel<Isa>(task, panel, vectors, block, row, q, scratch, totals, prefetch, overflow);
+      ScorePanel<Isa>(task, panel, vectors, block, row, q, totals, prefetch, overflow);
       prefetch.step_bytes = 0;  // The first panel has brought all of it.
       panel += size_t{units} * L::kPanelTokens;
     }
@@ -300,9 +328,8 @@ void PackQuery(const PackTask& task) {
     const uint32_t width = CeilDiv(tokens, Isa::kLanes) * Isa::kLanes;
     for (uint32_t t = 0; t < width; ++t) {
       if (t < tokens) {
-        typename Isa::Poison ignored = Isa::Clean();  // The query is finite: the caller's promise.
         ReadRow<Isa, format>(task.rows + size_t{first + t} * task.dim * FormatBytes(format),
-                             task.dim, task.normalize, task.scratch, ignored);
+                             task.dim, task.normalize, task.scratch);
       }
       for (uint32_t unit = 0; unit < units; unit += L::kChunkUnits) {
         const float* const chunk = task.scratch + unit / L::kChunkUnits * L::kChunkStride;

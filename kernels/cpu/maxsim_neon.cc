@@ -15,14 +15,13 @@ struct Neon {
   static constexpr uint32_t kElementsPerUnit = 1;
   using Float = float32x4_t;
   using Index = uint32x4_t;
-  using Poison = float32x4_t;
 
   static Float Zero() { return vdupq_n_f32(0); }
   static Float Load(const float* from) { return vld1q_f32(from); }
   static void Store(float* to, Float value) { vst1q_f32(to, value); }
   static Index LoadIndex(const uint32_t* from) { return vld1q_u32(from); }
   static void StoreIndex(uint32_t* to, Index value) { vst1q_u32(to, value); }
-  static Float Broadcast(const float* from) { return vld1q_dup_f32(from); }
+  static Float Broadcast(const std::byte* from) { return vdupq_n_f32(LoadFloat(from)); }
   static Float Add(Float a, Float b) { return vaddq_f32(a, b); }
   static Float MulAdd(Float a, Float b, Float c) { return vfmaq_f32(c, a, b); }
   // Not vmaxq_f32, which prefers a NaN.
@@ -41,14 +40,9 @@ struct Neon {
   }
   static bool AnyNan(Float value) { return vminvq_u32(vceqq_f32(value, value)) == 0; }
 
-  // 0 times a finite value is 0, times anything else NaN.
-  static Poison Clean() { return vdupq_n_f32(0); }
-  static Poison Merge(Poison a, Poison b) { return vaddq_f32(a, b); }
-  static bool IsPoisoned(Poison poison) { return AnyNan(poison); }
-
   template <Format format>
   struct Reader {
-    static Float Read(const std::byte* bytes, Poison& poison) {
+    static Float Read(const std::byte* bytes) {
       Float value;
       if constexpr (format == Format::kFloat32) {
         value = vreinterpretq_f32_u8(vld1q_u8(reinterpret_cast<const uint8_t*>(bytes)));
@@ -59,13 +53,12 @@ struct Neon {
                     ? vcvt_f32_f16(vreinterpret_f16_u16(halves))
                     : vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(halves), 16));
       }
-      poison = vfmaq_f32(poison, value, vdupq_n_f32(0));
       return value;
     }
-    static Float ReadTail(const std::byte* bytes, uint32_t elements, Poison& poison) {
+    static Float ReadTail(const std::byte* bytes, uint32_t elements) {
       alignas(16) std::byte padded[kLanes * 4] = {};
       __builtin_memcpy(padded, bytes, elements * FormatBytes(format));
-      return Read(padded, poison);
+      return Read(padded);
     }
   };
 };

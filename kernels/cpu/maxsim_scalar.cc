@@ -28,14 +28,13 @@ struct Scalar {
   static constexpr uint32_t kElementsPerUnit = 1;
   using Float = float;
   using Index = uint32_t;
-  using Poison = float;
 
   static Float Zero() { return 0; }
   static Float Load(const float* from) { return *from; }
   static void Store(float* to, Float value) { *to = value; }
   static Index LoadIndex(const uint32_t* from) { return *from; }
   static void StoreIndex(uint32_t* to, Index value) { *to = value; }
-  static Float Broadcast(const float* from) { return *from; }
+  static Float Broadcast(const std::byte* from) { return LoadFloat(from); }
   static Float Add(Float a, Float b) { return a + b; }
   static Float MulAdd(Float a, Float b, Float c) { return a * b + c; }
   static Float Max(Float value, Float maximum) { return value > maximum ? value : maximum; }
@@ -49,14 +48,9 @@ struct Scalar {
   static Float Watch(Float value, Float watched) { return value * 0 + watched; }
   static bool AnyNan(Float value) { return value != value; }
 
-  // 0 times a finite value is 0, times anything else NaN.
-  static Poison Clean() { return 0; }
-  static Poison Merge(Poison a, Poison b) { return a + b; }
-  static bool IsPoisoned(Poison poison) { return AnyNan(poison); }
-
   template <Format format>
   struct Reader {
-    static Float Read(const std::byte* bytes, Poison& poison) {
+    static Float Read(const std::byte* bytes) {
       float value;
       if constexpr (format == Format::kFloat32) {
         __builtin_memcpy(&value, bytes, sizeof(value));
@@ -66,12 +60,9 @@ struct Scalar {
         value = format == Format::kFloat16 ? WidenFloat16(bits)
                                            : FloatFromBits(static_cast<uint32_t>(bits) << 16);
       }
-      poison += value * 0;
       return value;
     }
-    static Float ReadTail(const std::byte* bytes, uint32_t, Poison& poison) {
-      return Read(bytes, poison);
-    }
+    static Float ReadTail(const std::byte* bytes, uint32_t) { return Read(bytes); }
   };
 };
 

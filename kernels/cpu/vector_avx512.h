@@ -18,14 +18,13 @@ struct Avx512 {
   static constexpr uint32_t kElementsPerUnit = 1;
   using Float = __m512;
   using Index = __m512i;
-  using Poison = __m512;
 
   static Float Zero() { return _mm512_setzero_ps(); }
   static Float Load(const float* from) { return _mm512_load_ps(from); }
   static void Store(float* to, Float value) { _mm512_store_ps(to, value); }
   static Index LoadIndex(const uint32_t* from) { return _mm512_load_si512(from); }
   static void StoreIndex(uint32_t* to, Index value) { _mm512_store_si512(to, value); }
-  static Float Broadcast(const float* from) { return _mm512_set1_ps(*from); }
+  static Float Broadcast(const std::byte* from) { return _mm512_set1_ps(LoadFloat(from)); }
   static Float Add(Float a, Float b) { return _mm512_add_ps(a, b); }
   static Float MulAdd(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
   // The second operand where either is NaN, or both are equal.
@@ -42,26 +41,21 @@ struct Avx512 {
   }
   static bool AnyNan(Float value) { return _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q) != 0; }
 
-  // 0 times a finite value is 0, times anything else NaN.
-  static Poison Clean() { return _mm512_setzero_ps(); }
-  static Poison Merge(Poison a, Poison b) { return _mm512_add_ps(a, b); }
-  static bool IsPoisoned(Poison poison) { return AnyNan(poison); }
-
   template <Format format>
   struct Reader {
-    static Float Read(const std::byte* bytes, Poison& poison) {
+    static Float Read(const std::byte* bytes) {
       if constexpr (format == Format::kFloat32) {
-        return Checked(_mm512_loadu_ps(bytes), poison);
+        return _mm512_loadu_ps(bytes);
       } else {
-        return Checked(Widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes))), poison);
+        return Widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes)));
       }
     }
-    static Float ReadTail(const std::byte* bytes, uint32_t elements, Poison& poison) {
+    static Float ReadTail(const std::byte* bytes, uint32_t elements) {
       const __mmask16 mask = static_cast<__mmask16>((1u << elements) - 1);
       if constexpr (format == Format::kFloat32) {
-        return Checked(_mm512_maskz_loadu_ps(mask, bytes), poison);
+        return _mm512_maskz_loadu_ps(mask, bytes);
       } else {
-        return Checked(Widen(_mm256_maskz_loadu_epi16(mask, bytes)), poison);
+        return Widen(_mm256_maskz_loadu_epi16(mask, bytes));
       }
     }
 
@@ -69,10 +63,6 @@ struct Avx512 {
     static Float Widen(__m256i halves) {
       if constexpr (format == Format::kFloat16) return _mm512_cvtph_ps(halves);
       return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
-    }
-    static Float Checked(Float value, Poison& poison) {
-      poison = _mm512_fmadd_ps(value, _mm512_setzero_ps(), poison);
-      return value;
     }
   };
 };

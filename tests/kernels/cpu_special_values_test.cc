@@ -35,6 +35,28 @@ TEST_P(CpuSpecialValuesTest, OneBadElementAnywhereMakesItsDocumentNonFinite) {
   }
 }
 
+// Dims and lengths of which whole blocks are multiplied where they lie.
+TEST_P(CpuSpecialValuesTest, OneBadElementInALongDocumentMakesItNonFinite) {
+  for (const ElementType type : kAllElementTypes) {
+    for (const uint32_t dim : {32, 128}) {
+      TestGroup group({.element_type = type, .query_tokens = 3, .dim = dim, .lengths = {2, 70, 1}});
+      for (uint32_t k = 0; k < dim; ++k) group.SetQuery(1, k, 0);
+      for (const float bad : {kInfinity, -kInfinity, std::nanf("")}) {
+        for (const uint64_t row : {2, 20, 33, 34, 65, 66, 71}) {
+          for (const uint32_t k : {0u, 17u, dim - 1}) {
+            group.SetRow(row, k, bad);
+            ScoreAlone(*scorer_, group);
+            ASSERT_EQ(group.scores[0].status, DocumentStatus::kScored) << row << ' ' << k;
+            ASSERT_EQ(group.scores[1].status, DocumentStatus::kNonFinite) << row << ' ' << k;
+            ASSERT_EQ(group.scores[2].status, DocumentStatus::kScored) << row << ' ' << k;
+            group.SetRow(row, k, 0.25f);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(CpuSpecialValuesTest, InfinityIsFoundWhereTheQueryIsZeroOrTheWeightIs) {
   for (const ElementType type : kAllElementTypes) {
     TestGroup group(
