@@ -68,7 +68,7 @@ void BatchPlan::PlanBucket(const DeviceTraits& device, const PlanOptions& option
     planned.push_back({groups_[group].documents, groups_[group].query.tokens,
                        static_cast<uint32_t>(outputs_[group].first_score)});
   }
-  bucket->config.overlaps_previous = options.overlap;
+  bucket->config.overlaps_previous = options.overlap && device.overlaps_launches;
   PlanWork(planned, bucket->config,
            device.multiprocessors * bucket->config.blocks_per_multiprocessor, options,
            &bucket->work);

@@ -59,6 +59,7 @@ absl::StatusOr<std::unique_ptr<CudaScorer>> CudaScorer::Create(int device) {
   RETURN_IF_ERROR(ToStatus(cuda::PrepareGeneric(), "kernels"));
   cuda::DeviceTraits traits;
   traits.multiprocessors = properties.multiProcessorCount;
+  traits.overlaps_launches = properties.major >= 9;
   traits.has_sm90_kernels = properties.major == 9 && cuda::PrepareSm90() == cudaSuccess;
   cudaGetLastError();
   int kilohertz = 0;

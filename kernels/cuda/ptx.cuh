@@ -28,10 +28,14 @@ __device__ inline uint32_t AddReleaseAcquire(uint32_t* to, uint32_t value) {
 // so, and once every block has come here); and waiting for the one before to be over and its memory
 // visible.  Without the launch attribute neither does anything.
 __device__ inline void AllowNextLaunch() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 __device__ inline void WaitForPreviousLaunch() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 // Copies `valid` of 16 bytes, at most 16, and zeros behind them.

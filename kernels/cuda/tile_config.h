@@ -54,6 +54,7 @@ enum class Kernel : uint8_t { kGeneric, kSm90 };
 
 struct DeviceTraits {
   bool has_sm90_kernels = false;
+  bool overlaps_launches = false;  // Programmatic dependent launch: compute capability 9.0 and up.
   uint32_t multiprocessors = 0;
 };
 
@@ -81,7 +82,7 @@ struct TileConfig {
   bool whole_atoms = false;       // Rows end where an atom does.
   uint32_t box_atoms = 1;         // That one copy brings.
   bool evict_first = true;        // L2 need not keep the rows: no other block reads them.
-  bool overlaps_previous = true;  // A launch may start before the one before it ends.
+  bool overlaps_previous = false;  // A launch may start before the one before it ends.
 };
 
 // nvcc's C++17, the newest that CMake 3.25 knows of it, has no default comparison.

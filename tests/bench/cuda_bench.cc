@@ -339,6 +339,7 @@ int Main(int argc, char** argv) {
   CheckCuda(PrepareGeneric(), "kernels");
   DeviceTraits traits;
   traits.multiprocessors = properties.multiProcessorCount;
+  traits.overlaps_launches = properties.major >= 9;
   traits.has_sm90_kernels = properties.major == 9 && PrepareSm90() == cudaSuccess;
   std::printf("# %s, read %.2f TB/s, fp16 %.0f TFLOP/s, %s\n", properties.name, options.read / 1e12,
               options.flops / 1e12, std::string(ElementTypeName(options.type)).c_str());
