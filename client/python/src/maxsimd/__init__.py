@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+from maxsimd._async_client import AsyncClient
 from maxsimd._channel import Tls
 from maxsimd._client import Client
 from maxsimd._documents import PackedDocuments
@@ -32,6 +33,7 @@ from maxsimd._retry import RetryPolicy
 __version__ = version("maxsimd")
 
 __all__ = [
+    "AsyncClient",
     "Cancelled",
     "Client",
     "DeadlineExceeded",

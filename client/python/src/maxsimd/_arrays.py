@@ -17,7 +17,11 @@ FLOAT32, FLOAT16, BFLOAT16 = 1, 2, 3  # Of the contract's ElementType.
 ELEMENT_TYPE_NAMES = {FLOAT32: "float32", FLOAT16: "float16", BFLOAT16: "bfloat16"}
 
 # How rows are seen: bfloat16 by its bits, which is what numpy can hand to others.
-_STORED = {FLOAT32: np.dtype("<f4"), FLOAT16: np.dtype("<f2"), BFLOAT16: np.dtype("<u2")}
+_STORED: dict[int, np.dtype[Any]] = {
+    FLOAT32: np.dtype("<f4"),
+    FLOAT16: np.dtype("<f2"),
+    BFLOAT16: np.dtype("<u2"),
+}
 
 _MAX_UINT32 = 2**32 - 1
 
@@ -93,10 +97,8 @@ def as_array(value: TokenArray, name: str, ndim: int = 2) -> tuple[int, npt.NDAr
     """
     if isinstance(value, np.ndarray):
         found = value.ndim
-        convert = _of_array
     elif _is_tensor(value):
         found = len(value.shape)
-        convert = _of_tensor
     else:
         raise InvalidArgument(
             f"{name}: is {type(value).__name__}, must be a numpy array or a torch tensor",
@@ -107,7 +109,7 @@ def as_array(value: TokenArray, name: str, ndim: int = 2) -> tuple[int, npt.NDAr
         raise InvalidArgument(
             f"{name}: has {found} dimensions, must have {ndim}: {shape}", argument=root(name)
         )
-    return convert(value, name)
+    return _of_array(value, name) if isinstance(value, np.ndarray) else _of_tensor(value, name)
 
 
 def as_rows(value: TokenArray, name: str, like: Rows | None = None) -> Rows:
@@ -146,9 +148,7 @@ def as_counts(value: npt.ArrayLike, name: str, dtype: type[np.unsignedinteger[An
     if not np.issubdtype(array.dtype, np.integer):
         raise InvalidArgument(f"{name}: is {array.dtype}, must be integers", argument=name)
     if array.min() < 0 or array.max() > np.iinfo(dtype).max:
-        raise InvalidArgument(
-            f"{name}: must lie in 0 to {np.iinfo(dtype).max}", argument=name
-        )
+        raise InvalidArgument(f"{name}: must lie in 0 to {np.iinfo(dtype).max}", argument=name)
     return np.ascontiguousarray(array, dtype)
 
 

@@ -1,10 +1,9 @@
 """The client for code with threads."""
 
 import itertools
-import random
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -12,27 +11,23 @@ import grpc
 import numpy.typing as npt
 
 from maxsimd._arrays import TokenArray
-from maxsimd._channel import (
-    CHANNEL_OPTIONS,
-    TlsLike,
-    Token,
-    as_targets,
-    credentials,
-    metadata,
-)
-from maxsimd._documents import DocumentsLike
+from maxsimd._base import BaseClient, to_error
+from maxsimd._channel import CHANNEL_OPTIONS, TlsLike, Token, as_targets, credentials
+from maxsimd._documents import DocumentsLike, PackedDocuments
 from maxsimd._endpoint import Endpoint, health_request
-from maxsimd._errors import DeadlineExceeded, error_of_status
+from maxsimd._feed import Feed
 from maxsimd._merge import Merger
 from maxsimd._plan import Call
-from maxsimd._request import Aggregation, Job, check_scoring
-from maxsimd._results import Limits, RerankResult, ServerInfo, ServingStatus, info_of_message
-from maxsimd._retry import PUSHBACK_TRAILER, RetryPolicy, pushback_seconds, retry_delay
+from maxsimd._request import Aggregation, Job, Scoring, check_scoring
+from maxsimd._results import Limits, RerankResult, ScoredDocument, ServerInfo, ServingStatus
+from maxsimd._retry import RetryPolicy
+from maxsimd._stream import ChunkBuilder
+from maxsimd.v1 import rerank_pb2
 
 _T = TypeVar("_T")
 
 
-class Client:
+class Client(BaseClient):
     """Calls one or several maxsimd servers.
 
     All methods may be called by several threads at the same time.  A client is a context manager.
@@ -62,13 +57,8 @@ class Client:
         timeout: float | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 (it is frozen)
     ) -> None:
-        self._endpoints = [Endpoint(_channel(one, tls)) for one in as_targets(target)]
-        self._turn = itertools.count()
-        self._token = token
-        self._timeout = timeout
-        self._retry = retry
-        self._lock = threading.Lock()
-        self._limits: Limits | None = None  # Guarded by _lock.
+        endpoints = [Endpoint(_channel(one, tls)) for one in as_targets(target)]
+        super().__init__(endpoints, token, timeout, retry)
 
     def __enter__(self) -> "Client":
         return self
@@ -142,11 +132,60 @@ class Client:
         deadline = self._deadline(timeout)
         merger = Merger(scoring.top_k, scoring.query_tokens if return_matches else None)
         for call in job.plan(self._known_limits(deadline)):
-            responses = self._repeat(
-                deadline, lambda endpoint, left, call=call: self._run(endpoint, left, job, call)
-            )
+            responses = self._repeat(deadline, partial(self._run, job, call))
             merger.add(call.first, call.count, responses)
         return merger.result(job.ids)
+
+    def rerank_stream(
+        self,
+        query: TokenArray,
+        documents: Iterable[TokenArray | PackedDocuments],
+        *,
+        top_k: int | None = None,
+        normalize: bool = False,
+        aggregation: Aggregation = "sum",
+        token_weights: npt.ArrayLike | None = None,
+        ids: Iterable[Any] | None = None,
+        return_matches: bool = False,
+        timeout: float | None = None,
+    ) -> Iterator[ScoredDocument]:
+        """Scores documents as they come, more than memory holds, and gives results as they arrive.
+
+        At any time about 32 MiB of documents are held: those sent without a result yet, which are
+        sent again where a connection is lost.  `documents` and `ids` are iterated on another
+        thread, ahead of the results; what they raise is raised here.
+
+        Args:
+            query: see `rerank`.
+            documents: one [tokens, dim] array after the other, or `PackedDocuments` of several; each
+                is copied when it comes, so its memory may be used again.
+            top_k: only the k best are given, best first, once all are scored; ``None``: all, in the
+                order in which they are scored.
+            normalize: see `rerank`.
+            aggregation: see `rerank`.
+            token_weights: see `rerank`.
+            ids: one name of any kind for each document.
+            return_matches: see `rerank`.
+            timeout: seconds for all of it, the time that `documents` takes included.
+
+        Yields:
+            A `ScoredDocument` for each document; its `index` counts over all of `documents`.
+
+        Raises:
+            As `rerank`; what was given before is right.  InvalidArgument for the query and the
+            options comes at once, the rest while iterating.  A source that pauses for longer than
+            the server's ``--stream-idle-timeout`` (60 s) ends the call as DeadlineExceeded.
+        """
+        scoring = check_scoring(
+            query,
+            top_k=top_k,
+            normalize=normalize,
+            aggregation=aggregation,
+            token_weights=token_weights,
+            return_matches=return_matches,
+            top_k_on_server=False,
+        )
+        return self._stream(scoring, documents, ids, self._deadline(timeout))
 
     def info(self, *, timeout: float | None = None) -> ServerInfo:
         """What a server is and which limits it has, as it says now.
@@ -166,22 +205,21 @@ class Client:
         Raises:
             Unavailable, DeadlineExceeded, ...: see `rerank`.
         """
-        deadline = self._deadline(timeout)
-        request = health_request(service)
+        arguments = self._arguments(self._deadline(timeout))
         try:
             status: ServingStatus = self._next_endpoint().health(
-                request, timeout=_left(deadline), metadata=metadata(self._token)
+                health_request(service), **arguments
             )
         except grpc.RpcError as error:
             if error.code() is grpc.StatusCode.NOT_FOUND:
                 return ServingStatus.SERVICE_UNKNOWN
-            raise _to_error(error) from None
+            raise to_error(error) from None
         return status
 
+    @staticmethod
     def _run(
-        self, endpoint: Endpoint, timeout: float | None, job: Job, call: Call
-    ) -> list[Any]:
-        arguments = {"timeout": timeout, "metadata": metadata(self._token)}
+        job: Job, call: Call, endpoint: Endpoint, arguments: dict[str, Any]
+    ) -> list[rerank_pb2.RerankResponse]:
         if not call.stream:
             return list(endpoint.rerank(job.message(call, 0), **arguments))
         messages = (job.message(call, i) for i in range(len(call.chunks)))
@@ -191,58 +229,58 @@ class Client:
         finally:
             running.cancel()  # Does nothing to a call that has ended.
 
+    def _stream(
+        self,
+        scoring: Scoring,
+        documents: Iterable[TokenArray | PackedDocuments],
+        ids: Iterable[Any] | None,
+        deadline: float | None,
+    ) -> Iterator[ScoredDocument]:
+        builder = ChunkBuilder(scoring, self._known_limits(deadline), ids)
+        feed = Feed(scoring, builder, documents)
+        attempts = 1
+        try:
+            while not feed.done:
+                progress = False
+                try:
+                    arguments = self._arguments(deadline)
+                    for results in feed.run(self._next_endpoint(), arguments):
+                        progress = progress or bool(results)
+                        yield from results
+                except grpc.RpcError as error:
+                    attempts = 1 if progress else attempts
+                    delay = self._delay(error, attempts, deadline)
+                    if delay is None:
+                        raise to_error(error) from None
+                    time.sleep(delay)
+                    attempts += 1
+        finally:
+            feed.close()
+        yield from feed.session.best()
+
     def _info(self, deadline: float | None) -> ServerInfo:
         message = self._repeat(
-            deadline,
-            lambda endpoint, left: endpoint.info(
-                b"", timeout=left, metadata=metadata(self._token)
-            ),
+            deadline, lambda endpoint, arguments: endpoint.info(b"", **arguments)
         )
-        info = info_of_message(message)
-        with self._lock:
-            self._limits = info.limits
-        return info
+        return self._keep(message)
 
     def _known_limits(self, deadline: float | None) -> Limits:
         with self._lock:
             limits = self._limits
         return limits or self._info(deadline).limits
 
-    def _next_endpoint(self) -> Endpoint:
-        return self._endpoints[next(self._turn) % len(self._endpoints)]
-
-    def _deadline(self, timeout: float | None) -> float | None:
-        if timeout is None:
-            timeout = self._timeout
-        return None if timeout is None else time.monotonic() + timeout
-
     def _repeat(
-        self, deadline: float | None, attempt: Callable[[Endpoint, float | None], _T]
+        self, deadline: float | None, attempt: Callable[[Endpoint, dict[str, Any]], _T]
     ) -> _T:
         for attempts in itertools.count(1):
             try:
-                return attempt(self._next_endpoint(), _left(deadline))
+                return attempt(self._next_endpoint(), self._arguments(deadline))
             except grpc.RpcError as error:
                 delay = self._delay(error, attempts, deadline)
                 if delay is None:
-                    raise _to_error(error) from None
+                    raise to_error(error) from None
             time.sleep(delay)
         raise AssertionError("unreachable")
-
-    def _delay(
-        self, error: grpc.RpcError, attempts: int, deadline: float | None
-    ) -> float | None:
-        """Seconds to wait before the next attempt; None: there is none."""
-        code, pushback = error.code(), _pushback(error)
-        if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
-            with self._lock:
-                self._limits = None  # The server may have other limits by now.
-        delay = retry_delay(self._retry, attempts, code, pushback, random.random())
-        if delay is not None and pushback is None and attempts < len(self._endpoints):
-            delay = 0.0  # Another server is next.
-        if delay is None or (deadline is not None and time.monotonic() + delay >= deadline):
-            return None  # A wait that ends after the deadline would only hide why the call fails.
-        return delay
 
 
 def _channel(target: str, tls: TlsLike) -> grpc.Channel:
@@ -251,24 +289,3 @@ def _channel(target: str, tls: TlsLike) -> grpc.Channel:
     if secret is None:
         return grpc.insecure_channel(target, options_of_channel)
     return grpc.secure_channel(target, secret, options_of_channel)
-
-
-def _left(deadline: float | None) -> float | None:
-    if deadline is None:
-        return None
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise DeadlineExceeded("the timeout passed before the server was asked")
-    return left
-
-
-def _pushback(error: grpc.RpcError) -> float | None:
-    trailers = dict(error.trailing_metadata() or ())
-    value = trailers.get(PUSHBACK_TRAILER)
-    return pushback_seconds(value.decode() if isinstance(value, bytes) else value)
-
-
-def _to_error(error: grpc.RpcError) -> Exception:
-    pushback = _pushback(error)
-    retry_after = pushback if pushback is not None and pushback >= 0 else None
-    return error_of_status(error.code(), error.details() or "", retry_after)

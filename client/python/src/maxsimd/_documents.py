@@ -139,7 +139,7 @@ def check_documents(documents: DocumentsLike, query: Rows) -> Documents:
                 "lengths, or pass [document] for a single document",
                 argument="documents",
             )
-        element_type, array = as_array(documents, "documents", ndim=3)
+        element_type, array = as_array(documents, "documents", ndim=3)  # type: ignore[arg-type]
         check_pairs(element_type, array.shape[2], query, "documents")
         count, tokens, dim = array.shape
         return Packed(

@@ -11,9 +11,7 @@ from maxsimd._results import Matches, RerankResult, Timings
 from maxsimd.v1 import rerank_pb2
 
 
-def decode_matches(
-    results: Sequence[rerank_pb2.ScoredDocument], query_tokens: int
-) -> Matches:
+def decode_matches(results: Sequence[rerank_pb2.ScoredDocument], query_tokens: int) -> Matches:
     """The matches of all results as arrays."""
     tokens = np.full((len(results), query_tokens), -1, np.int64)
     similarities = np.full((len(results), query_tokens), np.nan, np.float32)

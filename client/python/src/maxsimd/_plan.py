@@ -12,6 +12,8 @@ for one makes all calls unary.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +23,11 @@ from maxsimd._errors import LimitExceeded
 from maxsimd._results import Limits
 from maxsimd._wire import DocumentsParts
 
-TARGET_CHUNK_BYTES = 1 << 20
+# Of a stream's message.  Each costs a turn of Python's threads, so more than the 1 MiB that a server would
+# be fed with from C++.
+TARGET_CHUNK_BYTES = 2 << 20
+
+_NONE = 2**63 - 1  # Where there is no limit.
 
 # Tags and lengths of the messages around a chunk's data: at most six of each, of 1 and 10 bytes, and the
 # two scalars of TokenMatrix.
@@ -67,6 +73,7 @@ class Planner:
         work_per_row: query_tokens * dim, the multiply-adds of one token.
         limits: of the server; 0 is none.
         start_bytes: what query and options take on the wire.
+        first_name: the number that errors give the first document.
     """
 
     def __init__(
@@ -76,20 +83,23 @@ class Planner:
         work_per_row: int,
         limits: Limits,
         start_bytes: int,
+        first_name: int = 0,
     ) -> None:
-        none = 2**63 - 1
+        self._first_name = first_name
         self._documents = documents
         self._row_bytes = row_bytes
         self._beside = beside_rows(documents)
         self._start_bytes = start_bytes
-        self._max_message = limits.max_message_bytes or none
-        self._max_stream_message = limits.max_stream_message_bytes or none
-        self._max_documents = limits.max_documents_per_message or none
-        self._max_stream_documents = limits.max_documents_per_stream or none
-        self._max_rows = (limits.max_multiply_adds_per_message or none) // max(work_per_row, 1)
+        self._max_message = limits.max_message_bytes or _NONE
+        self._max_stream_message = limits.max_stream_message_bytes or _NONE
+        self._max_documents = limits.max_documents_per_message or _NONE
+        self._max_stream_documents = limits.max_documents_per_stream or _NONE
+        self._max_rows = (limits.max_multiply_adds_per_message or _NONE) // max(work_per_row, 1)
         self._streams = start_bytes + CHUNK_OVERHEAD_BYTES <= self._max_stream_message
         self._max_bytes = self._max_stream_message if self._streams else self._max_message
-        self._target = min(TARGET_CHUNK_BYTES, self._max_bytes) if self._streams else self._max_bytes
+        self._target = (
+            min(TARGET_CHUNK_BYTES, self._max_bytes) if self._streams else self._max_bytes
+        )
         self._alone = documents.lengths.astype(np.int64) * row_bytes + (
             CHUNK_OVERHEAD_BYTES + self._beside
         )
@@ -116,22 +126,25 @@ class Planner:
             with_query, limits.max_message_bytes, "max_message_bytes", "bytes with the query"
         )
 
-    @staticmethod
-    def _refuse(values: npt.NDArray[np.integer], limit: int, name: str, what: str) -> None:
+    def _refuse(
+        self, values: npt.NDArray[np.integer[Any]], limit: int, name: str, what: str
+    ) -> None:
         if not limit or not (values > limit).any():
             return
         i = int((values > limit).argmax())
         raise LimitExceeded(
-            f"documents[{i}]: {values[i]} {what}, over the server's limit {name} = {limit}",
+            f"documents[{self._first_name + i}]: {values[i]} {what}, over the server's limit "
+            f"{name} = {limit}",
             limit=name,
         )
 
     def plan(self) -> list[Call]:
         """The calls, in the order of their documents; at least one."""
         calls: list[Call] = []
-        apart = np.flatnonzero(self._alone > self._max_stream_message) if self._streams else []
+        too_big = self._alone > (self._max_stream_message if self._streams else _NONE)
+        apart: list[int] = np.flatnonzero(too_big).tolist()
         begin = 0
-        for document in [*map(int, apart), len(self._alone)]:
+        for document in [*apart, len(self._alone)]:
             calls += self._calls_over(begin, document)
             if document < len(self._alone):
                 row = self._first_row(document)
@@ -179,19 +192,20 @@ class Planner:
             return int(self._documents.offsets[document])
         return int(self._first_rows[document])
 
-    @property
+    @cached_property
     def _first_rows(self) -> npt.NDArray[np.int64]:
-        """Of documents back to back, and the end of the last; made once."""
-        if not hasattr(self, "_rows_before"):
-            self._rows_before = np.zeros(len(self._alone) + 1, np.int64)
-            np.cumsum(self._documents.lengths, out=self._rows_before[1:])
-        return self._rows_before
+        """Of documents back to back, and the end of the last."""
+        return np.concatenate(([0], np.cumsum(self._documents.lengths, dtype=np.int64)))
+
+    @cached_property
+    def _bytes_before(self) -> npt.NDArray[np.int64]:
+        """Of documents back to back, on the wire."""
+        rows = self._first_rows
+        return rows * self._row_bytes + self._beside * np.arange(len(rows))
 
     def _grow(self, begin: int, end: int, used: int) -> Chunk:
         """The longest chunk from `begin` on of documents back to back."""
         rows = self._first_rows
-        if not hasattr(self, "_bytes_before"):
-            self._bytes_before = rows * self._row_bytes + self._beside * np.arange(len(rows))
         bytes_before = self._bytes_before
         fits = min(
             int(bytes_before.searchsorted(bytes_before[begin] + self._target - used, "right")) - 1,
@@ -257,7 +271,9 @@ class RowSet:
         return list(zip(self._begins, self._ends, strict=True))
 
 
-def chunk_parts(documents: Documents, element_type: int, dim: int, chunk: Chunk) -> DocumentsParts | None:
+def chunk_parts(
+    documents: Documents, element_type: int, dim: int, chunk: Chunk
+) -> DocumentsParts | None:
     """What goes on the wire for a chunk; None for one without documents."""
     if not chunk.count:
         return None

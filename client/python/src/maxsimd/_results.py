@@ -61,7 +61,7 @@ class ScoredDocument(NamedTuple):
         matches: with `return_matches`, of one document: arrays [query_tokens].
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # Instead of tuple's method.
     score: float
     id: Any = None
     status: DocumentStatus = DocumentStatus.SCORED

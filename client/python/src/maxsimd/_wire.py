@@ -6,12 +6,10 @@ generated code would write.  Source: https://protobuf.dev/programming-guides/enc
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-# What b"".join takes: memory of embeddings, in the order of their rows.
-Buffers = Sequence["memoryview | npt.NDArray[np.generic] | bytes"]
 
 _START = b"\x0a"  # RerankStreamRequest.start; fields 1, of bytes or a message.
 _TOKENS = b"\x0a"  # Documents.tokens
@@ -59,7 +57,7 @@ class DocumentsParts:
     Args:
         element_type: of the contract's enum.
         dim: of the rows.
-        buffers: the memory of the rows.
+        buffers: the memory of the rows: arrays or bytes, in their order.
         data_bytes: its size.
         lengths: tokens of each document, unsigned.
         offsets: first row of each document, unsigned; empty: back to back.
@@ -69,7 +67,7 @@ class DocumentsParts:
         self,
         element_type: int,
         dim: int,
-        buffers: Buffers,
+        buffers: Sequence[Any],
         data_bytes: int,
         lengths: npt.NDArray[np.uint32],
         offsets: npt.NDArray[np.uint64],
