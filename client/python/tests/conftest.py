@@ -1,8 +1,9 @@
-"""Fixtures: one real server for the whole run, and a client of it."""
+"""Fixtures: one real server for the whole run, and both kinds of client."""
 
 from collections.abc import Iterator
 
 import pytest
+from calls import AsyncCalls, SyncCalls
 from server import running_server
 
 import maxsimd
@@ -10,7 +11,7 @@ import maxsimd
 
 @pytest.fixture(scope="session")
 def target() -> Iterator[str]:
-    """Address of a server with small limits, so that work must be cut."""
+    """Address of a server."""
     with running_server("--max-message-bytes=8MiB") as address:
         yield address
 
@@ -19,3 +20,15 @@ def target() -> Iterator[str]:
 def client(target: str) -> Iterator[maxsimd.Client]:
     with maxsimd.Client(target, timeout=60) as client:
         yield client
+
+
+@pytest.fixture(params=[SyncCalls, AsyncCalls], ids=["sync", "async"])
+def make_calls(request):
+    """Makes `SyncCalls` or `AsyncCalls` from a client's arguments."""
+    return request.param
+
+
+@pytest.fixture
+def calls(make_calls, target):
+    """A client of the real server."""
+    return make_calls(target)

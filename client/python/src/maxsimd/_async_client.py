@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from maxsimd._arrays import TokenArray
 from maxsimd._async_feed import AsyncFeed
+from maxsimd._async_status import StatusWatch
 from maxsimd._base import BaseClient, to_error
 from maxsimd._channel import CHANNEL_OPTIONS, TlsLike, Token, as_targets, credentials
 from maxsimd._documents import DocumentsLike, PackedDocuments
@@ -77,6 +78,7 @@ class AsyncClient(BaseClient):
 
     async def close(self) -> None:
         """Closes the connections; calls in progress end as `Cancelled`."""
+        self._closed = True
         for endpoint in self._endpoints:
             await endpoint.channel.close()
 
@@ -165,8 +167,11 @@ class AsyncClient(BaseClient):
             return [r async for r in endpoint.rerank(job.message(call, 0), **arguments)]
         messages = (job.message(call, i) for i in range(len(call.chunks)))
         running = endpoint.rerank_stream(messages, **arguments)
+        watch = StatusWatch(running)
         try:
             return [response async for response in running]
+        except grpc.RpcError as error:
+            raise await watch.error(error) from None
         finally:
             running.cancel()  # Does nothing to a call that has ended.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 
+from maxsimd._async_status import StatusWatch
 from maxsimd._endpoint import Endpoint
 from maxsimd._request import Scoring
 from maxsimd._results import ScoredDocument
@@ -83,6 +84,7 @@ class AsyncFeed:
         else:
             running = endpoint.rerank_stream(**arguments)
             writer = asyncio.create_task(self._write(running))
+        watch = StatusWatch(running)
         try:
             has_summary = False
             async for response in running:
@@ -93,6 +95,8 @@ class AsyncFeed:
             if self._failure is not None:
                 raise self._failure
             self.session.end_call(has_summary=has_summary)
+        except grpc.RpcError as error:
+            raise await watch.error(error) from None
         finally:
             running.cancel()
             if writer is not None:

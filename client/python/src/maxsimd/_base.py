@@ -11,7 +11,7 @@ import grpc
 
 from maxsimd._channel import Token, metadata
 from maxsimd._endpoint import Endpoint
-from maxsimd._errors import DeadlineExceeded, error_of_status
+from maxsimd._errors import Cancelled, DeadlineExceeded, error_of_status
 from maxsimd._results import Limits, ServerInfo, info_of_message
 from maxsimd._retry import PUSHBACK_TRAILER, RetryPolicy, pushback_seconds, retry_delay
 from maxsimd.v1 import rerank_pb2
@@ -37,11 +37,14 @@ class BaseClient:
         self._token = token
         self._timeout = timeout
         self._retry = retry
+        self._closed = False
         self._lock = threading.Lock()
         self._limits: Limits | None = None  # Guarded by _lock.
         bytearray(_LARGE_BLOCK_BYTES)
 
     def _next_endpoint(self) -> Endpoint:
+        if self._closed:
+            raise Cancelled("the client is closed")
         return self._endpoints[next(self._turn) % len(self._endpoints)]
 
     def _deadline(self, timeout: float | None) -> float | None:

@@ -73,6 +73,7 @@ class Client(BaseClient):
 
     def close(self) -> None:
         """Closes the connections; calls in progress end as `Cancelled`."""
+        self._closed = True
         for endpoint in self._endpoints:
             endpoint.channel.close()
 
