@@ -62,7 +62,9 @@ def test_any_cut_keeps_the_documents_and_the_limits(monkeypatch, kind, target, s
         documents, exact = random_documents(np.random.default_rng(seed), kind)
         calls, messages = cut(documents, limits, start_bytes)
         assert [d for call in messages for one in call for d in unpacked(one)] == exact
-        assert [call.first for call in calls] == np.cumsum([0, *(c.count for c in calls)])[:-1].tolist()
+        assert [call.first for call in calls] == np.cumsum([0, *(c.count for c in calls)])[
+            :-1
+        ].tolist()
         for call, sent in zip(calls, messages, strict=True):
             most = 1500 if call.stream else 4000
             assert len(sent) == 1 or call.stream
@@ -103,13 +105,15 @@ def test_a_document_too_big_for_a_stream_goes_alone(monkeypatch):
 def test_a_document_over_a_limit_is_named(limit, value):
     small, big = np.zeros((2, DIM), np.float32), np.zeros((10, DIM), np.float32)
     limits = Limits(**{"max_stream_message_bytes": 200, limit: value})
-    with pytest.raises(maxsimd.LimitExceeded, match=rf"documents\[2\]: .* {limit} = {value}") as error:
+    with pytest.raises(
+        maxsimd.LimitExceeded, match=rf"documents\[2\]: .* {limit} = {value}"
+    ) as error:
         cut([small, small, big], limits, start_bytes=115)
     assert error.value.limit == limit
 
 
 def test_a_query_over_the_limit_is_named():
-    with pytest.raises(maxsimd.LimitExceeded, match="query: .* max_message_bytes = 100"):
+    with pytest.raises(maxsimd.LimitExceeded, match=r"query: .* max_message_bytes = 100"):
         cut([], Limits(max_message_bytes=100))
 
 
@@ -125,7 +129,9 @@ def test_row_set_against_a_plain_set():
     random = np.random.default_rng(3)
     for _ in range(50):
         rows, plain = RowSet(), set()
-        for begin, length in zip(random.integers(0, 60, 20), random.integers(0, 9, 20), strict=True):
+        for begin, length in zip(
+            random.integers(0, 60, 20), random.integers(0, 9, 20), strict=True
+        ):
             more = set(range(begin, begin + length))
             assert rows.missing(int(begin), int(begin + length)) == len(more - plain)
             rows.add(int(begin), int(begin + length))

@@ -48,4 +48,6 @@ def test_messages_equal_the_generated_ones(offsets, start):
 def test_messages_without_documents():
     start = pb.RerankRequest(options={"top_k": 3}).SerializeToString()
     assert _wire.request(start, None) == start
-    assert pb.RerankStreamRequest.FromString(_wire.stream_start(start, None)).start.options.top_k == 3
+    assert (
+        pb.RerankStreamRequest.FromString(_wire.stream_start(start, None)).start.options.top_k == 3
+    )

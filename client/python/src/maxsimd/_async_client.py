@@ -10,6 +10,7 @@ from collections.abc import (
     Iterable,
     Sequence,
 )
+from contextlib import aclosing
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
@@ -191,10 +192,11 @@ class AsyncClient(BaseClient):
                 progress = False
                 try:
                     arguments = self._arguments(deadline)
-                    async for results in feed.run(self._next_endpoint(), arguments):
-                        progress = progress or bool(results)
-                        for result in results:
-                            yield result
+                    async with aclosing(feed.run(self._next_endpoint(), arguments)) as batches:
+                        async for results in batches:
+                            progress = progress or bool(results)
+                            for result in results:
+                                yield result
                 except grpc.RpcError as error:
                     attempts = 1 if progress else attempts
                     delay = self._delay(error, attempts, deadline)

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from typing import Any
 
 import grpc
@@ -17,11 +17,16 @@ from maxsimd._wire import stream_start
 
 async def _chunks(
     builder: ChunkBuilder, documents: Iterable[Any] | AsyncIterable[Any]
-) -> AsyncIterator[StreamChunk]:
+) -> AsyncGenerator[StreamChunk, None]:
     if isinstance(documents, AsyncIterable):
-        async for document in documents:
-            for chunk in builder.add(document):
-                yield chunk
+        iterator = aiter(documents)
+        try:
+            async for document in iterator:
+                for chunk in builder.add(document):
+                    yield chunk
+        finally:
+            if isinstance(iterator, AsyncGenerator):
+                await iterator.aclose()
     else:
         for document in documents:
             for chunk in builder.add(document):
@@ -64,11 +69,11 @@ class AsyncFeed:
             self._pulling.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await self._pulling
-        await self._chunks.aclose()  # type: ignore[attr-defined]
+        await self._chunks.aclose()
 
     async def run(
         self, endpoint: Endpoint, arguments: dict[str, Any]
-    ) -> AsyncIterator[list[ScoredDocument]]:
+    ) -> AsyncGenerator[list[ScoredDocument], None]:
         """One call; gives results as they arrive.
 
         Raises:
