@@ -54,3 +54,7 @@ def test_only_three_packages_at_run_time():
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     names = {re.match(r"[a-z]+", dependency).group() for dependency in project["dependencies"]}
     assert names == {"grpcio", "numpy", "protobuf"}
+
+
+def test_the_license_is_the_repositorys():
+    assert (PROJECT / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
