@@ -58,3 +58,12 @@ def test_only_three_packages_at_run_time():
 
 def test_the_license_is_the_repositorys():
     assert (PROJECT / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
+def test_the_readmes_example_runs(target):
+    readme = (PROJECT / "README.md").read_text()
+    [example] = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert "127.0.0.1:50051" in example
+    code = example.replace("127.0.0.1:50051", target)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert len(run.stdout.splitlines()) == 2
