@@ -11,13 +11,21 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly venv=$PWD/build/venv
 readonly requirements=tests/requirements.txt
 
-# The system's own Python, to which the installed python3-venv belongs.  The copy of the requirements is written last: an installation that was cut short doesn't count.
+# What the environment is made from: the Python package is installed as a link to its source, so only
+# its stubs and its metadata age.
+venv_sources() {
+  cat "$requirements" client/python/pyproject.toml client/python/hatch_build.py proto/maxsimd/v1/*.proto
+}
+
+# The system's own Python, to which the installed python3-venv belongs.  The copy of the sources is written
+# last: an installation that was cut short doesn't count.
 make_venv() {
-  cmp -s "$requirements" "$venv/requirements.txt" && return
+  venv_sources | cmp -s - "$venv/sources" && return
   rm -rf "$venv"
   /usr/bin/python3 -m venv "$venv"
   "$venv/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: -r "$requirements"
-  cp "$requirements" "$venv/requirements.txt"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check --editable client/python
+  venv_sources >"$venv/sources"
 }
 
 deploy/install-deps.sh --tests
