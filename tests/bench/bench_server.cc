@@ -20,6 +20,7 @@
 #include "grpcpp/server_builder.h"
 #include "spdlog/spdlog.h"
 
+#include "server/allocator.h"
 #include "server/grpc_arguments.h"
 #include "server/log.h"
 #include "server/options.h"
@@ -97,6 +98,7 @@ int ServeMaxsimd(const BenchOptions& bench, const Options& options, const sigset
 }
 
 int Main(int argc, char** argv) {
+  KeepFreedMemory();
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
