@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace maxsimd {
 namespace {
@@ -19,11 +20,13 @@ Word Load(const std::byte* elements, size_t index) {
 // An element is finite unless all its exponent bits are set.
 template <class Word>
 bool AllExponentsBelow(Word exponent_mask, const std::byte* elements, size_t count) {
-  bool found = false;  // No early exit: the loop is one that compilers vectorise.
+  // No early exit, and all in words of the elements' size: so compilers vectorise the loop well.
+  Word found = 0;
   for (size_t i = 0; i < count; ++i) {
-    found |= (Load<Word>(elements, i) & exponent_mask) == exponent_mask;
+    const Word exponent = Load<Word>(elements, i) & exponent_mask;
+    found |= exponent == exponent_mask ? std::numeric_limits<Word>::max() : Word{0};
   }
-  return !found;
+  return found == 0;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "spdlog/spdlog.h"
 
+#include "server/allocator.h"
 #include "server/grpc_arguments.h"
 #include "server/log.h"
 #include "server/options.h"
@@ -63,6 +64,7 @@ int Serve(const maxsimd::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  maxsimd::KeepFreedMemory();
   const absl::StatusOr<maxsimd::CommandLine> command_line =
       maxsimd::ParseCommandLine(argc, argv, [](const char* name) { return std::getenv(name); });
   if (!command_line.ok()) return Fail(command_line.status());

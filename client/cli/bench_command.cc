@@ -62,9 +62,13 @@ class BenchCommand : public Command {
         parser->add_option("--concurrency", concurrency_, "Closed loop: calls always under way")
             ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
             ->capture_default_str();
-    parser->add_option("--rate", rate_, "Open loop: calls a second, Poisson arrivals")
-        ->check(IsPositiveNumber())
-        ->excludes(concurrency);
+    CLI::Option* rate =
+        parser->add_option("--rate", rate_, "Open loop: calls a second, Poisson arrivals")
+            ->check(IsPositiveNumber())
+            ->excludes(concurrency);
+    parser->add_option("--calls", calls_, "Closed loop: so many calls, instead of --duration")
+        ->check(CLI::Range(int64_t{1}, int64_t{INT64_MAX}))
+        ->excludes(rate);
     parser->add_option("--duration", duration_, "Of what is measured")
         ->check(IsDuration())
         ->capture_default_str();
@@ -118,7 +122,8 @@ class BenchCommand : public Command {
                   .rate = rate_,
                   .seed = static_cast<uint64_t>(shape_.seed),
                   .warm_up = absl::ZeroDuration(),
-                  .duration = absl::ZeroDuration()};
+                  .duration = absl::ZeroDuration(),
+                  .calls = static_cast<uint64_t>(calls_)};
     absl::ParseDuration(warm_up_, &plan.warm_up);  // Checked by the parser.
     absl::ParseDuration(duration_, &plan.duration);
     return plan;
@@ -204,6 +209,7 @@ class BenchCommand : public Command {
   InputShape shape_;
   int64_t concurrency_ = 8;
   double rate_ = 0;
+  int64_t calls_ = 0;
   std::string duration_ = "10s";
   std::string warm_up_ = "1s";
   int64_t connections_ = 1;

@@ -48,7 +48,7 @@ uint64_t LoadRecord::failed() const {
 }
 
 absl::Duration LoadRecord::elapsed() const {
-  return std::max(last_end_, until_) - from_;
+  return (until_ == absl::InfiniteFuture() ? last_end_ : std::max(last_end_, until_)) - from_;
 }
 
 }  // namespace maxsimd

@@ -31,7 +31,7 @@ LatencySummary Summarize(std::vector<double> values);
 // Time to the next arrival of a Poisson process of `rate` a second; `chance` lies in [0, 1).
 absl::Duration PoissonGap(double rate, double chance);
 
-// Counts the calls that were due within [from, until).
+// Counts the calls that were due within [from, until), where `until` may be the infinite future.
 class LoadRecord {
  public:
   LoadRecord(absl::Time from, absl::Time until) : from_(from), until_(until), last_end_(from) {}
@@ -45,7 +45,7 @@ class LoadRecord {
   const std::map<std::string, uint64_t>& errors() const { return errors_; }
   LatencySummary latency_ms() const { return Summarize(latencies_ms_); }
 
-  // From the first due call to the last end, at least the planned time.
+  // From the first due call to the last end, at least the planned time where one was planned.
   absl::Duration elapsed() const;
 
  private:

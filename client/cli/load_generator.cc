@@ -1,6 +1,7 @@
 #include "client/cli/load_generator.h"
 
 #include <algorithm>
+#include <deque>
 #include <random>
 #include <utility>
 
@@ -12,6 +13,9 @@
 namespace maxsimd {
 namespace {
 
+// Long against a refused connection, short against a run.
+constexpr absl::Duration kPauseAfterFailure = absl::Milliseconds(100);
+
 class LoadGenerator {
  public:
   LoadGenerator(const LoadPlan& plan, const LoadStart& start, const LoadProgress& progress)
@@ -19,7 +23,7 @@ class LoadGenerator {
         start_(start),
         progress_(progress),
         begin_(absl::Now()),
-        end_(begin_ + plan.warm_up + plan.duration),
+        end_(plan.calls > 0 ? absl::InfiniteFuture() : begin_ + plan.warm_up + plan.duration),
         next_progress_(begin_ + absl::Seconds(1)),
         record_(begin_ + plan.warm_up, end_) {}
 
@@ -27,7 +31,7 @@ class LoadGenerator {
     if (plan_.rate > 0) {
       RunOpenLoop();
     } else {
-      for (int64_t i = 0; i < plan_.concurrency; ++i) StartCall(absl::Now(), /*repeat=*/true);
+      RunClosedLoop();
     }
     MutexLock lock(&mutex_);
     while (under_way_ > 0) WaitUntil(absl::InfiniteFuture());
@@ -50,6 +54,34 @@ class LoadGenerator {
     }
   }
 
+  // Calls start each other; here only those that follow a failure are started.
+  void RunClosedLoop() {
+    for (int64_t i = 0; i < plan_.concurrency; ++i) {
+      if (MayStart(absl::Now())) StartCall(absl::Now(), /*repeat=*/true);
+    }
+    mutex_.Lock();
+    while (under_way_ > 0 || !paused_.empty()) {
+      const absl::Time next = paused_.empty() ? absl::InfiniteFuture() : paused_.front();
+      if (const absl::Time now = absl::Now(); now >= next) {
+        paused_.pop_front();
+        mutex_.Unlock();
+        if (MayStart(now)) StartCall(now, /*repeat=*/true);
+        mutex_.Lock();
+        continue;
+      }
+      WaitUntil(next);
+    }
+    mutex_.Unlock();
+  }
+
+  // Whether there is one more call to make; it then counts as made.
+  bool MayStart(absl::Time now) {
+    MutexLock lock(&mutex_);
+    if (now >= end_ || (plan_.calls > 0 && made_ >= plan_.calls)) return false;
+    ++made_;
+    return true;
+  }
+
   // Sleeps until then, a call's end or the next progress, whichever comes first.
   void WaitUntil(absl::Time time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     changed_.WaitUntil(&mutex_, std::min(time, next_progress_));
@@ -69,16 +101,16 @@ class LoadGenerator {
 
   void EndCall(absl::Time due, bool repeat, const std::string& error) {
     const absl::Time now = absl::Now();
-    const bool again = repeat && now < end_;
     {
       MutexLock lock(&mutex_);
       record_.Add(due, now, error);
       ++ended_;
+      if (repeat && !error.empty()) paused_.push_back(now + kPauseAfterFailure);
     }
-    if (again) StartCall(now, repeat);
+    if (repeat && error.empty() && MayStart(now)) StartCall(now, repeat);
     // Last of all, so that the generator lives as long as this runs.
     MutexLock lock(&mutex_);
-    if (--under_way_ == 0) changed_.NotifyAll();
+    if (--under_way_ == 0 || !error.empty()) changed_.NotifyAll();
   }
 
   const LoadPlan plan_;
@@ -90,7 +122,9 @@ class LoadGenerator {
   CondVar changed_;
   absl::Time next_progress_ ABSL_GUARDED_BY(mutex_);
   int64_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t made_ ABSL_GUARDED_BY(mutex_) = 0;  // Of a closed loop.
   uint64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<absl::Time> paused_ ABSL_GUARDED_BY(mutex_);  // When calls follow failed ones.
   LoadRecord record_ ABSL_GUARDED_BY(mutex_);
 };
 

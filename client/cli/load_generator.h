@@ -1,7 +1,8 @@
 // Puts load on something that answers calls, and records how long they take.
 //
-// Closed loop: `concurrency` calls are always under way; each end starts the next.  Open loop:
-// calls are due at the times of a Poisson process, whether or not earlier ones have ended.
+// Closed loop: `concurrency` calls are always under way; each end starts the next, a failure only
+// after a pause, so that a server that is gone isn't asked as fast as the processor can.  Open
+// loop: calls are due at the times of a Poisson process, whether or not earlier ones have ended.
 //
 // Threads: Run blocks; the calls themselves need none.  `start` must not call `done` before it
 // returns.
@@ -24,6 +25,9 @@ struct LoadPlan {
   uint64_t seed = 1;
   absl::Duration warm_up;   // Calls due in it are made, not counted.
   absl::Duration duration;  // Of what is counted.
+  // Closed loop: no more calls than these, warm-up included, and that many however long they take;
+  // 0: as many as there is time for.
+  uint64_t calls = 0;
 };
 
 // `error` is empty where the call succeeded, else a word to count it under.

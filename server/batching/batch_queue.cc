@@ -188,10 +188,10 @@ void BatchQueue::Copied(const CopyTask& task, absl::Duration pack) {
   task.batch->pack += pack;
 }
 
-Batch* BatchQueue::Take(absl::Time now) {
+Batch* BatchQueue::Take(absl::Time now, uint64_t max_multiply_adds) {
   if (!HasReady() && now >= NextWake()) CloseOpenBatch();
   const auto ready = std::find_if(closed_.begin(), closed_.end(), IsCopied);
-  if (ready == closed_.end()) return nullptr;
+  if (ready == closed_.end() || (*ready)->multiply_adds > max_multiply_adds) return nullptr;
   scoring_.splice(scoring_.end(), closed_, ready);
   return scoring_.back().get();
 }

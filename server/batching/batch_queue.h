@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <list>
 #include <memory>
 #include <unordered_map>
@@ -111,8 +112,9 @@ class BatchQueue {
 
   // For a device that is idle: the next batch that is ready to be scored, or null.  Closes the open
   // batch when it is due and no other is ready, so that a batch that is still being copied holds up
-  // no later one.  The batch stays owned by the queue until Release.
-  Batch* Take(absl::Time now);
+  // no later one.  The batch stays owned by the queue until Release.  One of more than
+  // `max_multiply_adds` is left for a later call.
+  Batch* Take(absl::Time now, uint64_t max_multiply_adds = std::numeric_limits<uint64_t>::max());
 
   // Whether a batch is full and copied: Take would return one whatever the time.
   bool HasReady() const;
@@ -125,6 +127,9 @@ class BatchQueue {
 
   // Whether Fill could place something: there is room and a lane that may use it.
   bool CanFill() const;
+
+  // Whether there is a batch that Take might return, now or once it is copied or due.
+  bool HasBatch() const { return HasReady() || NextWake() != absl::InfiniteFuture(); }
 
   size_t waiting_units() const { return waiting_units_; }
   size_t lanes() const { return lanes_.size(); }

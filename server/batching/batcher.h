@@ -1,10 +1,12 @@
 // The threads around BatchQueue: copies waiting documents into the open batch, scores batches,
 // hands out the scores.
 //
-// A message is copied by the thread that submits it when there is room, so that a lone call sees no
-// hand-over before scoring; otherwise by whichever worker finds room first.  There is one worker
-// per batch that the scorers take at a time, and one more, so that copying and handing out scores
-// overlap with scoring.
+// A message is copied by the thread that submits it when there is room, and the batch is scored by
+// that thread too when a scorer is idle and the batch is short, so that a lone small call sees no
+// hand-over (waking a sleeping thread takes longer than scoring it).  Only one thread does so at a
+// time: a device that hangs must not stop all of gRPC's threads, of which there may be two.  All
+// else is done by whichever worker is free first.  There is one worker per batch that the scorers
+// take at a time, and one more, so that copying and handing out scores overlap with scoring.
 //
 // Failure: a scorer that answers Unavailable is lost: its batch's calls fail Unavailable and it
 // gets no further batch; when the last one is lost everything that waits fails, and
@@ -60,7 +62,8 @@ class Batcher {
   void RemoveLane(LaneId lane) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Queues a message that has at least one unit.  Its recipient gets OnCopied once and the scores
-  // of each document once, or OnFailed, unless the lane is removed before.
+  // of each document once, or OnFailed, unless the lane is removed before; some of that may happen
+  // before Submit returns.
   void Submit(LaneId lane, std::shared_ptr<Work> work) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Results of the lane have been written away; see BatchQueue.
@@ -77,10 +80,13 @@ class Batcher {
   void RunWorker() ABSL_LOCKS_EXCLUDED(mutex_);
   // Reserves room for what waits.
   std::vector<CopyTask> FillLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Copies what `tasks` reserved; called without the lock, also where the tasks, which may be the
-  // last to hold their messages, are freed.
-  void Copy(std::vector<CopyTask> tasks) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Copies what `tasks` reserved and returns whether the last one's batch is then copied whole;
+  // called without the lock, also where the tasks, which may be the last to hold their messages,
+  // are freed.
+  bool Copy(std::vector<CopyTask> tasks) ABSL_LOCKS_EXCLUDED(mutex_);
   void CopyRows(const CopyTask& task) const;
+  // Scores a batch on the submitting thread if it is short and can start now; else wakes a worker.
+  void ScoreOrWake() ABSL_LOCKS_EXCLUDED(mutex_);
   void ScoreBatch(Batch* batch, int scorer) ABSL_LOCKS_EXCLUDED(mutex_);
   void LoseDevice(int scorer, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AllLost() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -90,11 +96,15 @@ class Batcher {
     return !idle_.empty() || !all_lost_.ok();
   }
   // An idle scorer and the batch it shall take, if there are both.
-  bool TakeLocked(Batch** batch, int* scorer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool TakeLocked(uint64_t max_multiply_adds, Batch** batch, int* scorer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Wakes a worker if there is something for it to do.
+  void WakeIfWorkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<Scorer*> scorers_;
   const std::vector<PackedBuffer> buffers_;
   const std::function<void(int, const absl::Status&)> on_device_lost_;
+  const uint64_t max_multiply_adds_on_submitter_;
 
   mutable Mutex mutex_;
   CondVar changed_;  // There may be a batch to score, room to fill, or it is time to stop.
@@ -102,6 +112,7 @@ class Batcher {
   std::vector<int> idle_ ABSL_GUARDED_BY(mutex_);  // Scorers, once per batch they may still take.
   std::vector<bool> lost_ ABSL_GUARDED_BY(mutex_);
   absl::Status all_lost_ ABSL_GUARDED_BY(mutex_);  // Not ok once no scorer is left.
+  bool submitter_scores_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   BatcherCounters counters_ ABSL_GUARDED_BY(mutex_);
 

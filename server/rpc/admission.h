@@ -21,11 +21,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 
 #include "kernels/mutex.h"
 
@@ -64,7 +64,7 @@ class Admission {
     bool lasting_ = false;  // Until the call's end.
   };
 
-  using Grant = std::function<void(Hold)>;
+  using Grant = absl::AnyInvocable<void(Hold)>;
   using WaitId = uint64_t;
 
   struct Usage {

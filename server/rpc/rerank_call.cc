@@ -268,10 +268,9 @@ bool RerankCall::FinishLocked(const absl::Status& status) {
 void RerankCall::LetGo() {
   // Memory and its accounting go together, and without the lock: giving room back grants it.
   struct {
-    std::deque<Admission::Hold> unsent, writing;
+    std::vector<Admission::Hold> unsent, writing;
     Admission::Hold query, held;
-    std::deque<std::string> outgoing;
-    std::vector<std::string> encoded;
+    std::vector<std::string> outgoing, encoded;
     std::optional<TopK> top_k;
   } freed;
   std::optional<Admission::WaitId> wait;
@@ -283,6 +282,7 @@ void RerankCall::LetGo() {
     freed.query = std::move(query_room_);
     freed.held = std::move(held_room_);
     freed.outgoing = std::exchange(outgoing_, {});
+    next_outgoing_ = 0;
     freed.encoded = encoder_.Take();
     top_k_.swap(freed.top_k);
     wait = wait_;

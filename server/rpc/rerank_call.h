@@ -18,10 +18,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -128,6 +128,9 @@ class RerankCall final : public grpc::ServerGenericBidiReactor,
   // Writes the next message, if none is being written; with the last one it ends the call and
   // returns true.
   bool WriteLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool nothing_outgoing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return next_outgoing_ == outgoing_.size();
+  }
   void EncodeEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const CallEnvironment& environment_;
@@ -159,10 +162,11 @@ class RerankCall final : public grpc::ServerGenericBidiReactor,
   Admission::Hold query_room_ ABSL_GUARDED_BY(mutex_);
   Admission::Hold held_room_ ABSL_GUARDED_BY(mutex_);
   ResponseEncoder encoder_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::string> outgoing_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> outgoing_ ABSL_GUARDED_BY(mutex_);  // From next_outgoing_ on.
+  size_t next_outgoing_ ABSL_GUARDED_BY(mutex_) = 0;
   // Room of results in encoder_, and of those in outgoing_ and write_buffer_.
-  std::deque<Admission::Hold> unsent_rooms_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Admission::Hold> writing_rooms_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Admission::Hold> unsent_rooms_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Admission::Hold> writing_rooms_ ABSL_GUARDED_BY(mutex_);
   size_t unsent_lane_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // The parts that the lane counts.
   size_t writing_lane_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::ByteBuffer write_buffer_;  // gRPC's while a write is outstanding.

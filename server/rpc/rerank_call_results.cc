@@ -113,17 +113,17 @@ void RerankCall::AddResult(uint64_t index, const DocumentScore& score, absl::str
 bool RerankCall::WriteLocked() {
   if (writing_ || finished_) return false;
   if (progress_.complete() && !end_encoded_) EncodeEnd();
-  if (outgoing_.empty()) {
-    for (std::string& message : encoder_.Take()) outgoing_.push_back(std::move(message));
+  if (nothing_outgoing()) {
+    outgoing_ = encoder_.Take();
+    next_outgoing_ = 0;
     writing_rooms_ = std::exchange(unsent_rooms_, {});
     writing_lane_bytes_ = std::exchange(unsent_lane_bytes_, 0);
   }
-  if (outgoing_.empty()) return false;
-  write_buffer_ = ToByteBuffer(std::move(outgoing_.front()));
-  outgoing_.pop_front();
+  if (nothing_outgoing()) return false;
+  write_buffer_ = ToByteBuffer(std::move(outgoing_[next_outgoing_++]));
   writing_ = true;
   write_since_ = absl::Now();
-  if (!end_encoded_ || !outgoing_.empty()) {
+  if (!end_encoded_ || !nothing_outgoing()) {
     StartWrite(&write_buffer_);
     return false;
   }
@@ -145,7 +145,7 @@ void RerankCall::EncodeEnd() {
 }
 
 void RerankCall::OnWriteDone(bool ok) {
-  std::deque<Admission::Hold> sent;  // Given back without the lock.
+  std::vector<Admission::Hold> sent;  // Given back without the lock.
   size_t lane_bytes = 0;
   std::optional<Batcher::LaneId> lane;
   bool ended = false;
@@ -155,7 +155,7 @@ void RerankCall::OnWriteDone(bool ok) {
     if (finished_ || !ok) return;  // A write fails only when the call is cancelled.
     lane = lane_;
     idle_since_ = absl::Now();
-    if (outgoing_.empty()) {
+    if (nothing_outgoing()) {
       sent = std::exchange(writing_rooms_, {});
       for (const Admission::Hold& room : sent) progress_.OnSent(room.bytes());
       lane_bytes = std::exchange(writing_lane_bytes_, 0);

@@ -129,6 +129,44 @@ TEST(LoadGeneratorTest, KeepsAClosedLoopAtItsConcurrency) {
   EXPECT_LE(answerer.most(), 5u);
 }
 
+TEST(LoadGeneratorTest, MakesAsManyCallsOfAClosedLoopAsItIsTold) {
+  for (const uint64_t calls : {1, 7}) {
+    Answerer answerer;
+    const LoadPlan plan{.concurrency = 3,
+                        .rate = 0,
+                        .seed = 1,
+                        .warm_up = absl::ZeroDuration(),
+                        .duration = absl::ZeroDuration(),
+                        .calls = calls};
+    const LoadRecord record = RunLoad(
+        plan, [&](LoadDone done) { answerer.Start(std::move(done)); },
+        [](absl::Duration, uint64_t) {});
+    EXPECT_EQ(record.succeeded(), calls);
+    EXPECT_LT(record.elapsed(), absl::Hours(1));
+  }
+}
+
+// Each call fails at once, so that without a pause there would be thousands.
+TEST(LoadGeneratorTest, PausesAClosedLoopAfterAFailure) {
+  std::mutex mutex;
+  std::vector<std::thread> failures;
+  const LoadPlan plan{.concurrency = 2,
+                      .rate = 0,
+                      .seed = 1,
+                      .warm_up = absl::ZeroDuration(),
+                      .duration = absl::Milliseconds(50)};
+  const LoadRecord record = RunLoad(
+      plan,
+      [&](LoadDone done) {
+        std::lock_guard<std::mutex> lock(mutex);
+        failures.emplace_back([done = std::move(done)] { done("GONE"); });
+      },
+      [](absl::Duration, uint64_t) {});
+  for (std::thread& failure : failures) failure.join();
+  EXPECT_EQ(record.succeeded(), 0u);
+  EXPECT_LE(record.failed(), 2u);
+}
+
 TEST(LoadGeneratorTest, StartsAnOpenLoopsCallsWhetherOrNotEarlierOnesHaveEnded) {
   std::mutex mutex;
   std::vector<LoadDone> held;

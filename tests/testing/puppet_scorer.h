@@ -27,9 +27,13 @@ class PuppetScorer : public Scorer {
     size_t packed_bytes = 0;
   };
 
-  // Rows are padded to a multiple of `pitch_multiple` bytes.
-  explicit PuppetScorer(int concurrency = 1, size_t pitch_multiple = 1)
-      : concurrency_(concurrency), pitch_multiple_(pitch_multiple) {}
+  // Rows are padded to a multiple of `pitch_multiple` bytes.  By default it claims to be so slow
+  // that no batch is short enough for the submitting thread, which the test needs to go on.
+  explicit PuppetScorer(int concurrency = 1, size_t pitch_multiple = 1,
+                        double multiply_adds_per_second = 1000)
+      : concurrency_(concurrency),
+        pitch_multiple_(pitch_multiple),
+        multiply_adds_per_second_(multiply_adds_per_second) {}
 
   // Ends one call, the one that waits or the next one: with `status`, or by scoring if it is Ok.
   void Release(absl::Status status = absl::OkStatus()) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -46,11 +50,12 @@ class PuppetScorer : public Scorer {
   int concurrency() const override { return concurrency_; }
   std::string backend() const override { return "puppet"; }
   std::vector<std::string> devices() const override { return {"puppet"}; }
-  double multiply_adds_per_second() const override { return 1e9; }
+  double multiply_adds_per_second() const override { return multiply_adds_per_second_; }
 
  private:
   const int concurrency_;
   const size_t pitch_multiple_;
+  const double multiply_adds_per_second_;
 
   mutable Mutex mutex_;
   mutable CondVar changed_;

@@ -77,6 +77,33 @@ TEST_F(BatcherTest, ScoresLoneWorkAtOnce) {
   EXPECT_THAT(recipient->failures(), IsEmpty());
 }
 
+TEST_F(BatcherTest, ScoresShortLoneWorkBeforeSubmitReturns) {
+  PuppetScorer fast(1, 1, 1e9);
+  fast.ReleaseAll();
+  const std::unique_ptr<Batcher> batcher = NewBatcher(SmallLimits(), {&fast});
+  const auto recipient = std::make_shared<FakeRecipient>();
+  for (int call = 0; call < 3; ++call) {
+    batcher->Submit(batcher->AddLane(), Message(recipient).work);
+    EXPECT_EQ(recipient->scores(), 2u * (call + 1));
+  }
+}
+
+TEST_F(BatcherTest, LeavesShortWorkToAWorkerWhileAnotherSubmitterScores) {
+  PuppetScorer fast(2, 1, 1e9);
+  const std::unique_ptr<Batcher> batcher = NewBatcher(SmallLimits(), {&fast});
+  const auto first = std::make_shared<FakeRecipient>();
+  const auto second = std::make_shared<FakeRecipient>();
+  const FakeMessage message = Message(first);
+  std::thread submitter([&] { batcher->Submit(batcher->AddLane(), message.work); });
+  fast.WaitForCalls(1);
+  batcher->Submit(batcher->AddLane(), Message(second).work);  // Returns, though nothing is scored.
+  fast.WaitForCalls(2);
+  EXPECT_EQ(second->scores(), 0u);
+  fast.ReleaseAll();
+  submitter.join();
+  second->WaitForScores(2);
+}
+
 TEST_F(BatcherTest, PutsWhatComesWhileTheDeviceIsBusyIntoOneBatch) {
   const auto first = std::make_shared<FakeRecipient>();
   const auto second = std::make_shared<FakeRecipient>();
