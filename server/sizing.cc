@@ -1,6 +1,7 @@
 #include "server/sizing.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 
@@ -50,9 +51,14 @@ absl::StatusOr<BatchLimits> BatchLimitsFor(const Options& options, const Limits&
       options.packed_buffer_bytes != 0 ? options.packed_buffer_bytes : largest_unit;
   batch.max_tokens = options.max_batch_tokens;
   batch.max_delay = options.max_batch_delay;
+  batch.copy_threads = CopyThreadsFor(std::thread::hardware_concurrency());
   batch.max_multiply_adds = std::max<uint64_t>(
       1, static_cast<uint64_t>(scorer.multiply_adds_per_second() * kBatchSeconds));
   return batch;
+}
+
+int CopyThreadsFor(unsigned processors) {
+  return static_cast<int>(std::min(processors / 4, 8u));
 }
 
 absl::Duration TickFor(const Options& options) {

@@ -24,6 +24,10 @@ uint64_t LargestUnitBytes(const Limits& limits, const Scorer& scorer);
 absl::StatusOr<BatchLimits> BatchLimitsFor(const Options& options, const Limits& limits,
                                            const Scorer& scorer);
 
+// Threads that help to copy: a quarter of the processors, since gRPC's threads, which receive, need
+// most of them; none where there are few.
+int CopyThreadsFor(unsigned processors);
+
 // How often calls are looked at for having stood still: often enough to end them within a quarter
 // of the time-out more than it says.
 absl::Duration TickFor(const Options& options);

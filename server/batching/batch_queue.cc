@@ -21,6 +21,31 @@ size_t RoundUp(size_t value, size_t multiple) {
 
 }  // namespace
 
+std::vector<CopyTask> CutCopies(std::vector<CopyTask> tasks, size_t piece_bytes) {
+  std::vector<CopyTask> pieces;
+  for (CopyTask& task : tasks) {
+    const std::vector<Unit>& units = task.placement.work->chunk.units;
+    Placement rest = std::move(task.placement);
+    while (rest.row_count() * rest.pitch_bytes > piece_bytes && rest.unit_count > 1) {
+      Placement piece = rest;
+      piece.unit_count = 0;
+      uint64_t end_row = rest.first_row();
+      do {
+        const Unit& unit = units[piece.first_unit + piece.unit_count++];
+        end_row = unit.first_row + unit.row_count;
+      } while ((end_row - rest.first_row()) * rest.pitch_bytes < piece_bytes &&
+               piece.unit_count < rest.unit_count);
+      if (piece.unit_count == rest.unit_count) break;
+      rest.first_unit += piece.unit_count;
+      rest.unit_count -= piece.unit_count;
+      rest.buffer_offset = piece.buffer_end();
+      pieces.push_back({task.batch, std::move(piece)});
+    }
+    pieces.push_back({task.batch, std::move(rest)});
+  }
+  return pieces;
+}
+
 uint64_t Placement::row_count() const {
   const Unit& last = work->chunk.units[first_unit + unit_count - 1];
   return last.first_row + last.row_count - first_row();

@@ -62,6 +62,8 @@ Batcher::Batcher(const BatchLimits& limits, std::vector<Scorer*> scorers,
       max_multiply_adds_on_submitter_(
           static_cast<uint64_t>(scorers_.front()->multiply_adds_per_second() *
                                 absl::ToDoubleSeconds(kLongestOnSubmitter))),
+      copy_threads_(limits.copy_threads),
+      copy_piece_bytes_(limits.copy_piece_bytes),
       queue_(limits,
              [scorer = scorers_.front()](ElementType type, uint32_t dim) {
                return scorer->RowPitchBytes(type, dim);
@@ -70,7 +72,7 @@ Batcher::Batcher(const BatchLimits& limits, std::vector<Scorer*> scorers,
   for (size_t scorer = 0; scorer < scorers_.size(); ++scorer) {
     idle_.insert(idle_.end(), scorers_[scorer]->concurrency(), static_cast<int>(scorer));
   }
-  const size_t workers = idle_.size() + 1;
+  const size_t workers = idle_.size() + 1 + copy_threads_;
   for (size_t worker = 0; worker < workers; ++worker) {
     workers_.emplace_back([this] { RunWorker(); });
   }
@@ -178,6 +180,15 @@ void Batcher::RunWorker() {
       mutex_.Lock();
       continue;
     }
+    if (!copies_.empty()) {
+      CopyTask task = std::move(copies_.front());
+      copies_.pop_front();
+      mutex_.Unlock();
+      CopyOne(task);
+      task = CopyTask();  // It may be the last to hold its message.
+      mutex_.Lock();
+      continue;
+    }
     if (std::vector<CopyTask> tasks = FillLocked(); !tasks.empty()) {
       mutex_.Unlock();
       Copy(std::move(tasks));
@@ -198,31 +209,60 @@ std::vector<CopyTask> Batcher::FillLocked() {
 }
 
 bool Batcher::Copy(std::vector<CopyTask> tasks) {
+  if (copy_threads_ > 0) tasks = CutCopies(std::move(tasks), copy_piece_bytes_);
+  if (copy_threads_ > 0 && tasks.size() > 1) return CopyShared(std::move(tasks));
   bool batch_copied = false;
   for (const CopyTask& task : tasks) {
-    Work& work = *task.placement.work;
-    const absl::Time start = absl::Now();
-    const bool wanted = !work.recipient->gone();
-    if (wanted) CopyRows(task);
-    const absl::Duration pack = absl::Now() - start;
-    const bool whole =
-        work.units_to_copy.fetch_sub(task.placement.unit_count) == task.placement.unit_count;
-    // Before the batch may start: scoring it could otherwise end the call first.
-    if (whole) {
-      work.message = MessageView();
-      work.message_owner.reset();
-      work.recipient->OnCopied();
-    }
-    MutexLock lock(&mutex_);
-    if (wanted) {
-      counters_.embedding_bytes_copied += task.placement.row_count() * work.chunk.row_bytes;
-    }
-    queue_.Copied(task, pack);
-    batch_copied = task.batch->units_to_copy == 0;
+    batch_copied = CopyOne(task);
     // The last one's batch is the caller's to see to.
-    if (batch_copied && &task != &tasks.back() && CanTakeLocked()) changed_.NotifyOne();
+    if (batch_copied && &task != &tasks.back()) {
+      MutexLock lock(&mutex_);
+      if (CanTakeLocked()) changed_.NotifyOne();
+    }
   }
   return batch_copied;
+}
+
+bool Batcher::CopyShared(std::vector<CopyTask> tasks) {
+  CopyTask task = std::move(tasks.front());
+  {
+    MutexLock lock(&mutex_);
+    for (size_t i = 1; i < tasks.size(); ++i) {
+      copies_.push_back(std::move(tasks[i]));
+      if (i <= static_cast<size_t>(copy_threads_)) changed_.NotifyOne();
+    }
+  }
+  while (true) {
+    const bool batch_copied = CopyOne(task);
+    task = CopyTask();
+    MutexLock lock(&mutex_);
+    if (copies_.empty()) return batch_copied;
+    if (batch_copied && CanTakeLocked()) changed_.NotifyOne();
+    task = std::move(copies_.front());
+    copies_.pop_front();
+  }
+}
+
+bool Batcher::CopyOne(const CopyTask& task) {
+  Work& work = *task.placement.work;
+  const absl::Time start = absl::Now();
+  const bool wanted = !work.recipient->gone();
+  if (wanted) CopyRows(task);
+  const absl::Duration pack = absl::Now() - start;
+  const bool whole =
+      work.units_to_copy.fetch_sub(task.placement.unit_count) == task.placement.unit_count;
+  // Before the batch may start: scoring it could otherwise end the call first.
+  if (whole) {
+    work.message = MessageView();
+    work.message_owner.reset();
+    work.recipient->OnCopied();
+  }
+  MutexLock lock(&mutex_);
+  if (wanted) {
+    counters_.embedding_bytes_copied += task.placement.row_count() * work.chunk.row_bytes;
+  }
+  queue_.Copied(task, pack);
+  return task.batch->units_to_copy == 0;
 }
 
 void Batcher::CopyRows(const CopyTask& task) const {

@@ -8,6 +8,10 @@
 // else is done by whichever worker is free first.  There is one worker per batch that the scorers
 // take at a time, and one more, so that copying and handing out scores overlap with scoring.
 //
+// One thread copies about half as fast as eight connections deliver.  So where there are processors
+// for it (BatchLimits::copy_threads) what is to be copied is cut into pieces that workers share,
+// and there are as many workers more.
+//
 // Failure: a scorer that answers Unavailable is lost: its batch's calls fail Unavailable and it
 // gets no further batch; when the last one is lost everything that waits fails, and
 // `on_device_lost` has been called for each.  Any other error fails the batch's calls only.
@@ -18,6 +22,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -80,10 +85,14 @@ class Batcher {
   void RunWorker() ABSL_LOCKS_EXCLUDED(mutex_);
   // Reserves room for what waits.
   std::vector<CopyTask> FillLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Copies what `tasks` reserved and returns whether the last one's batch is then copied whole;
-  // called without the lock, also where the tasks, which may be the last to hold their messages,
-  // are freed.
+  // Copies what `tasks` reserved, with others' help where there are threads for it, and returns
+  // whether the last batch that it copied to is then copied whole; called without the lock, also
+  // where the tasks, which may be the last to hold their messages, are freed.
   bool Copy(std::vector<CopyTask> tasks) ABSL_LOCKS_EXCLUDED(mutex_);
+  // One of them; whether its batch is then copied whole.
+  bool CopyOne(const CopyTask& task) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Leaves all but the first piece to whoever is free, and copies until none is left.
+  bool CopyShared(std::vector<CopyTask> tasks) ABSL_LOCKS_EXCLUDED(mutex_);
   void CopyRows(const CopyTask& task) const;
   // Scores a batch on the submitting thread if it is short and can start now; else wakes a worker.
   void ScoreOrWake() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -105,10 +114,13 @@ class Batcher {
   const std::vector<PackedBuffer> buffers_;
   const std::function<void(int, const absl::Status&)> on_device_lost_;
   const uint64_t max_multiply_adds_on_submitter_;
+  const int copy_threads_;
+  const size_t copy_piece_bytes_;
 
   mutable Mutex mutex_;
   CondVar changed_;  // There may be a batch to score, room to fill, or it is time to stop.
   BatchQueue queue_ ABSL_GUARDED_BY(mutex_);
+  std::deque<CopyTask> copies_ ABSL_GUARDED_BY(mutex_);  // Reserved, and begun by no one.
   std::vector<int> idle_ ABSL_GUARDED_BY(mutex_);  // Scorers, once per batch they may still take.
   std::vector<bool> lost_ ABSL_GUARDED_BY(mutex_);
   absl::Status all_lost_ ABSL_GUARDED_BY(mutex_);  // Not ok once no scorer is left.

@@ -103,5 +103,12 @@ TEST(SizingTest, TicksAQuarterOfTheTimeOutWithinBounds) {
   EXPECT_EQ(TickFor(options), absl::Milliseconds(200));
 }
 
+TEST(CopyThreadsForTest, AreAQuarterOfTheProcessorsAndEightAtMost) {
+  EXPECT_EQ(CopyThreadsFor(0), 0);  // Unknown.
+  EXPECT_EQ(CopyThreadsFor(2), 0);
+  EXPECT_EQ(CopyThreadsFor(16), 4);
+  EXPECT_EQ(CopyThreadsFor(192), 8);
+}
+
 }  // namespace
 }  // namespace maxsimd

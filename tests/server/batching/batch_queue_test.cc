@@ -64,6 +64,38 @@ TEST(BatchQueueTest, StartsALoneMessageAtOnce) {
   EXPECT_EQ(batch->opened, kStart);
 }
 
+TEST(CutCopiesTest, PiecesEndWithUnitsAndCoverWhatWasToBeCopied) {
+  BatchQueue queue(Roomy(), Unpadded);
+  std::vector<CopyTask> tasks =
+      PushAndFill(queue, {Rows(2), Rows(1), Rows(10), Rows(1), Rows(1), Rows(1), Rows(3)});
+  ASSERT_THAT(tasks, SizeIs(1));
+  const std::vector<CopyTask> pieces = CutCopies(tasks, 3 * 16);
+  const size_t units[] = {2, 1, 3, 1};
+  const uint64_t rows[] = {3, 10, 3, 3};
+  ASSERT_THAT(pieces, SizeIs(4));
+  size_t unit = 0;
+  size_t offset = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(pieces[i].batch, tasks[0].batch);
+    EXPECT_EQ(pieces[i].placement.first_unit, unit);
+    EXPECT_EQ(pieces[i].placement.unit_count, units[i]);
+    EXPECT_EQ(pieces[i].placement.row_count(), rows[i]);
+    EXPECT_EQ(pieces[i].placement.buffer_offset, offset);
+    unit += units[i];
+    offset += rows[i] * 16;
+  }
+  EXPECT_EQ(offset, tasks[0].placement.buffer_end());
+}
+
+TEST(CutCopiesTest, WhatIsSmallOrOneUnitStaysWhole) {
+  BatchQueue queue(Roomy(), Unpadded);
+  std::vector<CopyTask> tasks = PushAndFill(queue, {Rows(3), Rows(3)});
+  EXPECT_THAT(CutCopies(tasks, 6 * 16), SizeIs(1));
+  tasks = PushAndFill(queue, {Rows(50)});
+  EXPECT_THAT(CutCopies(tasks, 16), SizeIs(1));
+  EXPECT_THAT(CutCopies({}, 16), IsEmpty());
+}
+
 TEST(BatchQueueTest, HasNothingToStartOrToWaitForWhenEmpty) {
   BatchQueue queue(Roomy(), Unpadded);
   EXPECT_EQ(queue.Take(kStart), nullptr);

@@ -76,7 +76,11 @@ void RunCalls(Batcher& batcher, const std::vector<std::shared_ptr<Query>>& queri
   }
 }
 
-TEST(BatcherStressTest, EndsEveryCallOnceWhateverHappensAtTheSameTime) {
+class BatcherStressTest : public testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(CopyThreads, BatcherStressTest, testing::Values(0, 2));
+
+TEST_P(BatcherStressTest, EndsEveryCallOnceWhateverHappensAtTheSameTime) {
   std::mt19937 random(17);
   std::vector<std::shared_ptr<Query>> queries;
   for (const ElementType type : {ElementType::kFloat32, ElementType::kFloat16}) {
@@ -89,6 +93,8 @@ TEST(BatcherStressTest, EndsEveryCallOnceWhateverHappensAtTheSameTime) {
   limits.buffer_bytes = 2'048;
   limits.max_tokens = 40;
   limits.max_lane_result_bytes = 200;
+  limits.copy_threads = GetParam();
+  limits.copy_piece_bytes = 32;
   Totals totals;
   {
     const std::unique_ptr<Batcher> batcher =

@@ -162,6 +162,29 @@ TEST_F(BatcherTest, CopiesEachByteOnce) {
   EXPECT_EQ(batcher_->counters().documents, 250u);
 }
 
+TEST_F(BatcherTest, ThreadsThatShareTheCopyingCopyEachByteOnce) {
+  scorer_.ReleaseAll();
+  BatchLimits limits = SmallLimits();
+  limits.copy_threads = 3;
+  limits.copy_piece_bytes = 64;
+  const std::unique_ptr<Batcher> batcher = NewBatcher(limits, {&scorer_});
+  size_t bytes = 0;
+  std::vector<std::pair<std::shared_ptr<FakeRecipient>, FakeMessage>> calls;
+  for (int i = 0; i < 50; ++i) {
+    auto recipient = std::make_shared<FakeRecipient>();
+    FakeMessage message = Message(recipient, {1, 50, 7, 300, 2});
+    bytes += message.data_bytes;
+    batcher->Submit(batcher->AddLane(), message.work);
+    calls.emplace_back(std::move(recipient), std::move(message));
+  }
+  for (const auto& [recipient, message] : calls) {
+    recipient->WaitForScores(5);
+    ExpectScores(*recipient, message);
+    EXPECT_EQ(recipient->copies(), 1u);
+  }
+  EXPECT_EQ(batcher->counters().embedding_bytes_copied, bytes);
+}
+
 TEST_F(BatcherTest, CopiesAndScoresNothingForACallThatIsGone) {
   const auto first = std::make_shared<FakeRecipient>();
   const FakeMessage message = Message(first);
