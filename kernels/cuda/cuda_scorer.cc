@@ -134,6 +134,11 @@ void CudaScorer::ReturnSlot(cuda::ScorerSlot* slot) {
   slot_returned_.NotifyOne();
 }
 
+bool CudaScorer::IsAlone() {
+  MutexLock lock(&mutex_);
+  return free_slots_.size() + 1 == slots_.size();
+}
+
 void CudaScorer::FailNextScoreForTest(int cuda_error) {
   MutexLock lock(&mutex_);
   injected_error_ = cuda_error;
@@ -172,7 +177,7 @@ absl::StatusOr<ScoreTimings> CudaScorer::Score(const ScoreBatch& batch) {
 
 absl::StatusOr<ScoreTimings> CudaScorer::ScoreIn(cuda::ScorerSlot& slot, const ScoreBatch& batch) {
   absl::Status status = slot.Enqueue(batch, traits_);
-  if (status.ok()) status = slot.Wait();
+  if (status.ok()) status = slot.Wait(/*spin=*/IsAlone());
   if (const absl::Status injected = TakeInjectedError(); !injected.ok()) return Lose(injected);
   if (!status.ok()) return Fail(slot, std::move(status));
   slot.Deliver(batch);

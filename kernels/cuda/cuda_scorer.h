@@ -59,6 +59,8 @@ class CudaScorer : public Scorer {
   // A failed call's status: waits until the device no longer uses the batch, and finds out whether
   // it still works.
   absl::Status Fail(cuda::ScorerSlot& slot, absl::Status status);
+  // Whether one batch is in flight.
+  bool IsAlone() ABSL_LOCKS_EXCLUDED(mutex_);
   cuda::ScorerSlot* TakeSlot();
   void ReturnSlot(cuda::ScorerSlot* slot);
   // The injected error, if there is one; only once.

@@ -148,8 +148,8 @@ absl::Status ScorerSlot::Enqueue(const ScoreBatch& batch, const DeviceTraits& de
   return ToStatus(cudaEventRecord(done_.get(), stream), "event");
 }
 
-absl::Status ScorerSlot::Wait() {
-  const absl::Time sleep = absl::Now() + kSpin;
+absl::Status ScorerSlot::Wait(bool spin) {
+  const absl::Time sleep = absl::Now() + (spin ? kSpin : absl::ZeroDuration());
   cudaError_t state = cudaErrorNotReady;
   while (state == cudaErrorNotReady && absl::Now() < sleep) state = cudaEventQuery(done_.get());
   if (state == cudaErrorNotReady) state = cudaEventSynchronize(done_.get());

@@ -26,8 +26,9 @@ class ScorerSlot {
 
   // Everything up to the copy of the scores into page-locked memory; doesn't wait for it.
   absl::Status Enqueue(const ScoreBatch& batch, const DeviceTraits& device);
-  // Waits for it.
-  absl::Status Wait();
+  // Waits for it; `spin`: this batch is the only one, and a short wait need not cost a thread's
+  // sleep and waking.
+  absl::Status Wait(bool spin);
   // Waits for whatever is enqueued, in whatever state.
   absl::Status Synchronize();
   // After Wait: the batch's outputs.

@@ -77,11 +77,11 @@ struct TileConfig {
   uint32_t chunks = 1;          // If more than one, a launch is of one group.
   bool return_matches = false;  // Keeps rows beside maxima.
   uint32_t stages = 0;
-  uint32_t query_slots = 1;       // Chunks of queries that shared memory holds at a time.
-  uint32_t atoms = 0;             // Of a row.
-  bool whole_atoms = false;       // Rows end where an atom does.
-  uint32_t box_atoms = 1;         // That one copy brings.
-  bool evict_first = true;        // L2 need not keep the rows: no other block reads them.
+  uint32_t query_slots = 1;        // Chunks of queries that shared memory holds at a time.
+  uint32_t atoms = 0;              // Of a row.
+  bool whole_atoms = false;        // Rows end where an atom does.
+  uint32_t box_atoms = 1;          // That one copy brings.
+  bool evict_first = true;         // L2 need not keep the rows: no other block reads them.
   bool overlaps_previous = false;  // A launch may start before the one before it ends.
 };
 

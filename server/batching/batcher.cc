@@ -183,10 +183,12 @@ void Batcher::RunWorker() {
     if (!copies_.empty()) {
       CopyTask task = std::move(copies_.front());
       copies_.pop_front();
+      ++copying_;
       mutex_.Unlock();
       CopyOne(task);
       task = CopyTask();  // It may be the last to hold its message.
       mutex_.Lock();
+      --copying_;
       continue;
     }
     if (std::vector<CopyTask> tasks = FillLocked(); !tasks.empty()) {
@@ -227,16 +229,19 @@ bool Batcher::CopyShared(std::vector<CopyTask> tasks) {
   CopyTask task = std::move(tasks.front());
   {
     MutexLock lock(&mutex_);
-    for (size_t i = 1; i < tasks.size(); ++i) {
-      copies_.push_back(std::move(tasks[i]));
-      if (i <= static_cast<size_t>(copy_threads_)) changed_.NotifyOne();
-    }
+    ++copying_;
+    for (size_t i = 1; i < tasks.size(); ++i) copies_.push_back(std::move(tasks[i]));
+    const int helpers = std::min(static_cast<int>(tasks.size()) - 1, copy_threads_ + 1 - copying_);
+    for (int i = 0; i < helpers; ++i) changed_.NotifyOne();
   }
   while (true) {
     const bool batch_copied = CopyOne(task);
     task = CopyTask();
     MutexLock lock(&mutex_);
-    if (copies_.empty()) return batch_copied;
+    if (copies_.empty()) {
+      --copying_;
+      return batch_copied;
+    }
     if (batch_copied && CanTakeLocked()) changed_.NotifyOne();
     task = std::move(copies_.front());
     copies_.pop_front();

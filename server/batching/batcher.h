@@ -91,7 +91,8 @@ class Batcher {
   bool Copy(std::vector<CopyTask> tasks) ABSL_LOCKS_EXCLUDED(mutex_);
   // One of them; whether its batch is then copied whole.
   bool CopyOne(const CopyTask& task) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Leaves all but the first piece to whoever is free, and copies until none is left.
+  // Leaves all but the first piece to whoever is free, and copies until none is left.  Where as
+  // many threads copy already as there are to help, none is woken.
   bool CopyShared(std::vector<CopyTask> tasks) ABSL_LOCKS_EXCLUDED(mutex_);
   void CopyRows(const CopyTask& task) const;
   // Scores a batch on the submitting thread if it is short and can start now; else wakes a worker.
@@ -121,6 +122,7 @@ class Batcher {
   CondVar changed_;  // There may be a batch to score, room to fill, or it is time to stop.
   BatchQueue queue_ ABSL_GUARDED_BY(mutex_);
   std::deque<CopyTask> copies_ ABSL_GUARDED_BY(mutex_);  // Reserved, and begun by no one.
+  int copying_ ABSL_GUARDED_BY(mutex_) = 0;              // Threads in CopyShared and their helpers.
   std::vector<int> idle_ ABSL_GUARDED_BY(mutex_);  // Scorers, once per batch they may still take.
   std::vector<bool> lost_ ABSL_GUARDED_BY(mutex_);
   absl::Status all_lost_ ABSL_GUARDED_BY(mutex_);  // Not ok once no scorer is left.
