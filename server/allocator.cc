@@ -10,12 +10,13 @@ namespace maxsimd {
 
 void KeepFreedMemory() {
 #ifdef __GLIBC__
-  // What one heap may keep: a largest message of 64 MiB that has been copied, and the next one.
+  // What may be kept: a largest message of 64 MiB that has been copied, and the next one.
   mallopt(M_TRIM_THRESHOLD, 128 << 20);
   // Above it a block is a mapping of its own, always fresh; glibc takes no more than this.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  // Each heap keeps its own, and by default there are eight per core.
-  mallopt(M_ARENA_MAX, 4);
+  // One heap: each keeps its own, and what one thread allocates another frees.  Small blocks come
+  // from each thread's cache without the heap's lock.
+  mallopt(M_ARENA_MAX, 1);
 #endif
 }
 
