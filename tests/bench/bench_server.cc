@@ -1,12 +1,13 @@
 // maxsimd_bench_server: what maxsimd is measured against, and maxsimd itself with its counters.
 //
-//   maxsimd_bench_server --kind=null [--documents=N] [--copy] [maxsimd's options]
+//   maxsimd_bench_server --kind=null [--documents=N] [--copy] [--plain] [maxsimd's options]
 //   maxsimd_bench_server --kind=stub [--batch-time=200us] [maxsimd's options]
 //   maxsimd_bench_server --kind=maxsimd [maxsimd's options]
 //
-// null answers without looking at what it receives (null_service.h); stub is maxsimd with a scorer
-// that scores nothing (stub_scorer.h).  Serves until SIGTERM, then writes the counters of its
-// batches to standard output as JSON.
+// null answers without looking at what it receives (null_service.h), with maxsimd's settings of
+// gRPC and the allocator, or with --plain with their defaults; stub is maxsimd with a scorer that
+// scores nothing (stub_scorer.h).  Serves until SIGTERM, then writes the counters of its batches to
+// standard output as JSON.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -37,6 +38,7 @@ struct BenchOptions {
   std::string kind;
   size_t documents = 0;
   bool copy = false;
+  bool plain = false;
   std::string batch_time = "0";
 };
 
@@ -61,7 +63,11 @@ int ServeNull(const BenchOptions& bench, const Options& options, const sigset_t&
   NullService null(bench.documents, bench.copy);
   InfoService info(MakeServerInfo(LimitsFor(options), StubScorers(absl::ZeroDuration())));
   grpc::ServerBuilder builder;
-  SetArguments(options, builder);
+  if (bench.plain) {
+    builder.SetMaxReceiveMessageSize(-1);
+  } else {
+    SetArguments(options, builder);
+  }
   builder.RegisterCallbackGenericService(&null);
   builder.RegisterService(&info);
   int port = 0;
@@ -98,7 +104,6 @@ int ServeMaxsimd(const BenchOptions& bench, const Options& options, const sigset
 }
 
 int Main(int argc, char** argv) {
-  KeepFreedMemory();
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -113,8 +118,10 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"null", "stub", "maxsimd"}));
   app.add_option("--documents", bench.documents);
   app.add_flag("--copy", bench.copy);
+  app.add_flag("--plain", bench.plain);
   app.add_option("--batch-time", bench.batch_time);
   CLI11_PARSE(app, argc, argv);
+  if (!bench.plain) KeepFreedMemory();
 
   std::vector<std::string> words = app.remaining();
   words.insert(words.begin(), argv[0]);

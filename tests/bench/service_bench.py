@@ -84,13 +84,13 @@ class Bench:
                 "machine": self.machine}
         self.lines.append(line)
         verdict = "" if meets(figure, target) else "MISSED"
-        print(f"{name:<58} {line['figure']:>10g} {target:>8} {unit:<6} {verdict:<7} {detail}",
+        print(f"{name:<64} {line['figure']:>10g} {target:>8} {unit:<6} {verdict:<7} {detail}",
               flush=True)
 
-    def report_rate(self, name, results, key, target, scale, unit):
-        """maxsimd's rate as a part of null's."""
-        figure = statistics.median(
-            [ours[key] / null[key] for ours, null in zip(results["maxsimd"], results["null"])])
+    def report_rate(self, name, results, key, target, scale, unit, reference="null"):
+        """maxsimd's rate as a part of the reference's."""
+        figure = statistics.median([ours[key] / its[key] for ours, its in
+                                    zip(results["maxsimd"], results[reference])])
         detail = " ".join(f"{side} {median(runs, key) / scale:.4g}" for side, runs in results.items())
         self.report(name, figure, target, "ratio", f"{detail} {unit}")
 
@@ -114,9 +114,13 @@ def meets(figure, target):
 
 def receive(bench):
     def compare(name, payload, callers, rpc, ours, target):
-        with bench.null(payload) as null, ours as maxsimd:
-            results = bench.compare({"null": null, "maxsimd": maxsimd}, load(payload, callers, rpc))
+        with bench.null(payload) as null, bench.null(payload, "--copy") as copying, \
+                bench.null(payload, "--plain") as plain, ours as maxsimd:
+            results = bench.compare({"null": null, "copying": copying, "plain": plain,
+                                     "maxsimd": maxsimd}, load(payload, callers, rpc))
         bench.report_rate(name, results, "bytes_per_s", target, 1e9, "GB/s")
+        bench.report_rate(f"{name}, of a plain null", results, "bytes_per_s", target, 1e9,
+                          "GB/s", "plain")
 
     for callers in (1, 4):
         compare(f"stream of 64 MiB, {callers} connections, discarding", STREAM_64_MIB, callers,
