@@ -76,6 +76,9 @@ Batcher::Batcher(const BatchLimits& limits, std::vector<Scorer*> scorers,
   for (size_t worker = 0; worker < workers; ++worker) {
     workers_.emplace_back([this] { RunWorker(); });
   }
+  // The first call finds them waiting, as every other does.
+  MutexLock lock(&mutex_);
+  while (started_workers_ < workers) started_.Wait(&mutex_);
 }
 
 Batcher::~Batcher() {
@@ -170,6 +173,8 @@ void Batcher::ScoreOrWake() {
 
 void Batcher::RunWorker() {
   mutex_.Lock();
+  ++started_workers_;  // Until the lock is let go for the first time, which is to wait.
+  started_.NotifyOne();
   while (!stopping_) {
     Batch* batch = nullptr;
     int scorer = 0;

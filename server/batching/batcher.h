@@ -128,6 +128,8 @@ class Batcher {
   absl::Status all_lost_ ABSL_GUARDED_BY(mutex_);  // Not ok once no scorer is left.
   bool submitter_scores_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t started_workers_ ABSL_GUARDED_BY(mutex_) = 0;  // That wait, or have found something to do.
+  CondVar started_;
   BatcherCounters counters_ ABSL_GUARDED_BY(mutex_);
 
   std::vector<std::thread> workers_;  // Last: they use all of the above.
