@@ -17,8 +17,6 @@ _T = TypeVar("_T")
 # Calls of one batch of queries in flight: enough to keep the server busy while this side packs.
 _CONCURRENT_CALLS = 4
 
-_Dtype = Any  # numpy's or torch's.
-
 
 def is_tensor(value: object) -> bool:
     """Whether it is a torch tensor; doesn't import torch."""
@@ -43,6 +41,17 @@ def as_token_array(value: Any, name: str) -> TokenArray:
         raise InvalidArgument(f"{name}: {error}", argument=argument) from None
 
 
+def as_documents(value: Any, name: str) -> TokenArray | list[TokenArray]:
+    """One array [documents, tokens, dim] as it is, else a list of arrays.
+
+    Raises:
+        InvalidArgument: see `as_token_array`.
+    """
+    if getattr(value, "ndim", 0) == 3:
+        return value  # type: ignore[no-any-return]
+    return [as_token_array(document, name) for document in value]
+
+
 def _type_name(array: Any) -> str:
     return str(array.dtype).removeprefix("torch.")
 
@@ -54,25 +63,27 @@ def _as_float32(array: Any) -> TokenArray:
 
 
 def of_one_type(
-    query: TokenArray, documents: Sequence[TokenArray]
-) -> tuple[TokenArray, Sequence[TokenArray]]:
+    query: TokenArray, documents: TokenArray | list[TokenArray]
+) -> tuple[TokenArray, TokenArray | list[TokenArray]]:
     """Both as they are where all have one type that the server takes, else as float32.
 
     float16 and bfloat16 values are float32's too; float64 is rounded.
     """
-    types = {_type_name(array) for array in (query, *documents)}
+    listed = documents if isinstance(documents, list) else [documents]
+    types = {_type_name(array) for array in (query, *listed)}
     if len(types) == 1 and types <= {"float32", "float16", "bfloat16"}:
         return query, documents
+    if not isinstance(documents, list):
+        return _as_float32(query), _as_float32(documents)
     return _as_float32(query), [_as_float32(document) for document in documents]
 
 
 def score_in_order(
-    client: Client, query: TokenArray, documents: Sequence[TokenArray]
+    client: Client, query: TokenArray, documents: TokenArray | list[TokenArray]
 ) -> npt.NDArray[np.float32]:
     """float32 [documents]: the scores in the documents' order."""
-    query, documents = of_one_type(query, documents)
-    result = client.rerank(query, documents)
-    scores = np.empty(len(documents), np.float32)
+    result = client.rerank(*of_one_type(query, documents))
+    scores = np.empty(len(result), np.float32)
     scores[result.indices] = result.scores
     return scores
 

@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from maxsimd._client import Client
-from maxsimd._embeddings import as_token_array, is_tensor, map_concurrently, score_in_order
+from maxsimd._embeddings import (
+    as_documents,
+    as_token_array,
+    is_tensor,
+    map_concurrently,
+    score_in_order,
+)
 from maxsimd.compat._default import client_or_default
 
 __all__ = ["score_multi_vector"]
@@ -52,7 +58,7 @@ def score_multi_vector(
         raise ValueError("No queries provided")
     if len(ps) == 0:
         raise ValueError("No passages provided")
-    passages = [as_token_array(passage, "ps") for passage in ps]
+    passages = as_documents(ps, "ps")
     queries = [as_token_array(query, "qs") for query in qs]
     score = partial(score_in_order, client_or_default(client), documents=passages)
     scores = np.stack(map_concurrently(score, queries))

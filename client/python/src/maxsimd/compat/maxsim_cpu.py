@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from maxsimd._arrays import TokenArray
 from maxsimd._client import Client
-from maxsimd._embeddings import as_token_array, score_in_order
+from maxsimd._embeddings import as_documents, as_token_array, score_in_order
 from maxsimd.compat._default import client_or_default
 
 __all__ = ["maxsim_scores", "maxsim_scores_variable"]
@@ -39,9 +39,8 @@ def maxsim_scores(
         InvalidArgument: a shape or type is wrong.
         MaxsimdError: see `maxsimd.Client.rerank`.
     """
-    documents = [as_token_array(document, "docs") for document in docs]
     query = as_token_array(query, "query")
-    return score_in_order(client_or_default(client), query, documents)
+    return score_in_order(client_or_default(client), query, as_documents(docs, "docs"))
 
 
 def maxsim_scores_variable(

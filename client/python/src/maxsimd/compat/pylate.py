@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, TypedDict
 
 from maxsimd._client import Client
-from maxsimd._embeddings import as_token_array, map_concurrently, of_one_type
+from maxsimd._embeddings import as_documents, as_token_array, map_concurrently, of_one_type
 from maxsimd._errors import InvalidArgument
 from maxsimd.compat._default import client_or_default
 
@@ -71,8 +71,9 @@ def rerank(
                 f"documents_ids: {len(ids)} for {len(candidates)} documents of a query",
                 argument="documents_ids",
             )
-        arrays = [as_token_array(c, "documents_embeddings") for c in candidates]
-        result = caller.rerank(*of_one_type(as_token_array(query, "queries_embeddings"), arrays))
+        array = as_token_array(query, "queries_embeddings")
+        arrays = as_documents(candidates, "documents_embeddings")
+        result = caller.rerank(*of_one_type(array, arrays))
         return [
             RerankResult(id=ids[index], score=score)
             for index, score in zip(result.indices.tolist(), result.scores.tolist(), strict=True)

@@ -72,7 +72,7 @@ class MaxsimdRanker:
         if self._client is None:
             self._client = Client(
                 self.target,
-                token=self.token.resolve_value if self.token else None,
+                token=self.token.resolve_value() if self.token else None,
                 tls=self.tls or None,
                 timeout=self.timeout,
             )
