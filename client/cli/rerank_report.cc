@@ -1,6 +1,7 @@
 #include "client/cli/rerank_report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include <google/protobuf/util/time_util.h>
@@ -11,9 +12,22 @@ namespace {
 // Below this many columns a text says nothing; then lines are left to wrap.
 constexpr size_t kMinTextColumns = 20;
 
+// Of the query token that adds most to the score; wide enough to tell a twentieth of it.
+constexpr size_t kLongestBar = 20;
+
 std::string ScoreText(const v1::ScoredDocument& document) {
   if (document.status() == v1::DOCUMENT_STATUS_SCORED) return FloatText(document.score());
   return absl::StrCat(FloatText(document.score()), " (", StatusText(document.status()), ")");
+}
+
+// As many blocks as `value` is of `largest`; none for what adds nothing to a score or takes from
+// it.
+std::string Bar(double value, double largest) {
+  std::string bar;
+  if (!(value > 0)) return bar;
+  const long blocks = std::lround(value / largest * static_cast<double>(kLongestBar));
+  for (long i = 0; i < blocks; ++i) bar += "\u2588";
+  return bar;
 }
 
 Json TimingsJson(const v1::Timings& timings) {
@@ -70,6 +84,12 @@ std::string RerankReport::ExplainBest() const {
   if (result.documents.empty() || result.documents[0].matches().empty()) return "";
   const v1::ScoredDocument& best = result.documents[0];
   const uint64_t first_row = loaded.first_rows[best.index()];
+  std::vector<double> parts;  // What each query token adds to the score.
+  for (int i = 0; i < best.matches_size(); ++i) {
+    const double weight = loaded.weights.empty() ? 1 : loaded.weights[i];
+    parts.push_back(weight * best.matches(i).similarity());
+  }
+  const double largest = *std::max_element(parts.begin(), parts.end());
   std::vector<std::vector<std::string>> rows;
   for (int i = 0; i < best.matches_size(); ++i) {
     const v1::TokenMatch& match = best.matches(i);
@@ -78,6 +98,7 @@ std::string RerankReport::ExplainBest() const {
                     document_tokens.Find(best.index(), first_row, match.document_token()),
                     FloatText(match.similarity())});
     if (!loaded.weights.empty()) rows.back().push_back(FloatText(loaded.weights[i]));
+    rows.back().push_back(Bar(parts[i], largest));
   }
   std::vector<TableColumn> titles = {{"query", true},
                                      {"token", false},
@@ -85,6 +106,7 @@ std::string RerankReport::ExplainBest() const {
                                      {"token", false},
                                      {"similarity", true}};
   if (!loaded.weights.empty()) titles.push_back({"weight", true});
+  titles.push_back({"part of the score", false});
   return absl::StrCat("\nWhy document ", best.index(),
                       " is first: what each query token matched in it\n", Table(titles, rows));
 }

@@ -134,8 +134,9 @@ TEST_F(CliTest, ExplainsTheBestDocumentWithTokenStrings) {
                                "--document-tokens", document_tokens});
   ASSERT_EQ(table.code, 0) << table.err;
   EXPECT_THAT(table.out, HasSubstr("Why document 1 is first"));
-  EXPECT_THAT(table.out, HasSubstr("    0  hot           0  kettle           4\n"
-                                   "    1  tea           0  kettle           1\n"));
+  EXPECT_THAT(table.out,
+              HasSubstr("    0  hot           0  kettle           4  ████████████████████\n"
+                        "    1  tea           0  kettle           1  █████\n"));
   // One token per line, over all rows of the packed documents.
   const std::string lines = folder_.Write("d.txt", "[CLS]\nkettle\ny\nz\n");
   const Ran json = RunRerank({"--lengths", lengths_, "--explain", "--query-tokens", query_tokens,

@@ -11,6 +11,8 @@ import pytest
 from server import ROOT
 
 import maxsimd
+from maxsimd import compat
+from maxsimd.compat import colpali_engine, maxsim_cpu, pylate
 
 PROJECT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -31,6 +33,13 @@ def test_every_public_name_is_described(name):
     for member_name, member in vars(public).items():
         if not member_name.startswith("_") and inspect.isfunction(member):
             assert member.__doc__, member_name
+
+
+@pytest.mark.parametrize("module", [compat, colpali_engine, maxsim_cpu, pylate])
+def test_every_drop_in_is_described(module):
+    assert module.__doc__
+    for name in module.__all__:
+        assert getattr(module, name).__doc__, name
 
 
 def test_both_clients_take_the_same(monkeypatch):
