@@ -126,7 +126,10 @@ void WriteQueryImage(const QueryView& query, const TileConfig& config, const flo
   }
   if (config.kernel == Kernel::kGeneric) return;
   PlaceWeights(query.tokens, config, weights, image);
-  PlaceLargest(query, config, image);
+  // Of all kernels only this one asks.
+  if (query.element_type == ElementType::kBfloat16 && config.chunk_tokens == 256) {
+    PlaceLargest(query, config, image);
+  }
 }
 
 double WriteWeights(const QueryView& query, float* weights) {

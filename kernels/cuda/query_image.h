@@ -4,8 +4,9 @@
 //   generic: [chunk tokens][atoms * 128 bytes], row after row
 //   sm90:    per chunk, per atom, per plane: [tokens][128 bytes], the 16-byte units of row r in the
 //            order of unit ^ (r % 8): an image of shared memory under the 128-byte swizzle; then
-//            the chunk's weights and the largest magnitude of its elements, padded to 16 bytes.
-//            float32 has two planes: each element's TF32 part and what is left.
+//            the chunk's weights and, padded to 16 bytes, the largest magnitude of its elements
+//            (only bfloat16 in chunks of 256; else 0). float32 has two planes: each element's TF32
+//            part and what is left.
 //
 // Normalisation: rows are not divided by their norms, which would round them to the element type;
 // instead 1 / norm multiplies each maximum, exactly as far as maxima go, since it is positive.

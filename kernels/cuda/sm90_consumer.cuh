@@ -84,8 +84,9 @@ __device__ void TakeTile(const float (&c)[kN / 2], uint32_t rows, uint32_t first
 constexpr uint32_t kStepBytes = 32;
 constexpr uint32_t kSteps = kAtomBytes / kStepBytes;
 
-// Two warpgroups that multiply at the same time share the tensor cores, end together and leave them
-// idle while both take maxima.  So they multiply in turns: barrier 1 + g lets warpgroup g begin.
+// Two warpgroups that multiply at the same time share the tensor cores, and could end together and
+// leave them idle while both take maxima.  So they multiply in turns: barrier 1 + g lets warpgroup
+// g begin.  (No slower and no faster on page_images, within 1%.)
 constexpr uint32_t kTurnThreads = 256;
 __device__ inline void WaitForTurn(uint32_t group) {
   asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(kTurnThreads) : "memory");
@@ -118,7 +119,7 @@ constexpr float kLargeQuery = 0x1p118f;
 constexpr uint32_t kLargeBits = 0x40004000;  // Of a pair of elements, one of which is 2 or more.
 
 // Whether the warp's 16 rows of a stage hold large elements.  Where many maxima are taken, this
-// takes less time and power than looking at each similarity; its loads wait for nothing while the
+// takes less time than looking at each similarity (README.md); its loads wait for nothing while the
 // tensor cores work.
 __device__ inline bool RowsAreLarge(const std::byte* stage, uint32_t atoms, uint32_t atom_bytes) {
   const std::byte* const rows = stage + threadIdx.x % 128 / 32 * (16 * kAtomBytes);

@@ -1,5 +1,6 @@
 #include "kernels/cuda/query_image.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -66,11 +67,24 @@ TEST(QueryImageTest, HopperUnitsAreSwizzledAndWeightsFollow) {
   const std::byte* const weights = image.data() + QueryRowsBytes(config);
   EXPECT_EQ(LoadElement(ElementType::kFloat32, weights, 19), 0.75f);
   EXPECT_EQ(LoadElement(ElementType::kFloat32, weights, 20), 0);
-  float largest = 0;
-  for (uint32_t i = 0; i < 20 * 100; ++i) {
-    largest = std::max(largest, std::abs(LoadElement(query.element_type, query.data, i)));
+}
+
+TEST(QueryImageTest, TheLargestMagnitudeOfAWideBfloat16ChunkFollowsItsWeights) {
+  TestGroup group({.element_type = ElementType::kBfloat16, .query_tokens = 300, .dim = 128});
+  const TileConfig config = Config(group.options(), true);
+  ASSERT_EQ(config.chunks, 2u);
+  std::vector<float> factors;
+  const std::vector<std::byte> image = Image(group, config, &factors);
+  const QueryView query = group.View().query;
+  for (uint32_t chunk = 0; chunk < 2; ++chunk) {
+    float largest = 0;
+    for (size_t i = chunk * 256 * 128; i < (chunk == 0 ? 256 : 300) * 128u; ++i) {
+      largest = std::max(largest, std::abs(LoadElement(query.element_type, query.data, i)));
+    }
+    const std::byte* const weights =
+        image.data() + chunk * QueryChunkBytes(config) + QueryRowsBytes(config);
+    EXPECT_EQ(LoadElement(ElementType::kFloat32, weights, 256), largest);
   }
-  EXPECT_EQ(LoadElement(ElementType::kFloat32, weights, 32), largest);
 }
 
 TEST(QueryImageTest, HopperFloat32RowsAreSplitInTwoPlanes) {
