@@ -12,6 +12,8 @@
 namespace maxsimd {
 namespace {
 
+using namespace field;  // NOLINT: all of it, side by side with the names in the contract.
+
 using Numbers = std::map<std::string, int>;
 
 template <typename Message>
@@ -33,7 +35,6 @@ Numbers ValuesOf(const google::protobuf::EnumDescriptor* descriptor) {
 }
 
 TEST(FieldNumbersTest, RequestsAreTheContracts) {
-  using namespace field;  // NOLINT: all of it, side by side with the names in the contract.
   EXPECT_EQ(FieldsOf<v1::TokenMatrix>(), (Numbers{{"element_type", token_matrix::kElementType},
                                                   {"dim", token_matrix::kDim},
                                                   {"data", token_matrix::kData}}));
@@ -56,7 +57,6 @@ TEST(FieldNumbersTest, RequestsAreTheContracts) {
 }
 
 TEST(FieldNumbersTest, ResponsesAreTheContracts) {
-  using namespace field;  // NOLINT
   EXPECT_EQ(FieldsOf<v1::TokenMatch>(), (Numbers{{"document_token", token_match::kDocumentToken},
                                                  {"similarity", token_match::kSimilarity}}));
   EXPECT_EQ(FieldsOf<v1::ScoredDocument>(), (Numbers{{"index", scored_document::kIndex},
@@ -81,7 +81,6 @@ TEST(FieldNumbersTest, ResponsesAreTheContracts) {
 }
 
 TEST(FieldNumbersTest, EnumsAreTheContracts) {
-  using namespace field;  // NOLINT
   EXPECT_EQ(ValuesOf(v1::ElementType_descriptor()),
             (Numbers{{"ELEMENT_TYPE_UNSPECIFIED", element_type::kUnspecified},
                      {"ELEMENT_TYPE_FLOAT32", element_type::kFloat32},
