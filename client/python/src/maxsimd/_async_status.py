@@ -34,9 +34,10 @@ class StatusWatch:
         if error.details() != _LOST:
             return error
         for _ in range(100):
-            if self._status is None:
-                await asyncio.sleep(_SECONDS / 100)
-                self._done(self._call)
+            if self._status is not None:
+                break
+            await asyncio.sleep(_SECONDS / 100)
+            self._done(self._call)
         return self._status or error
 
     def _done(self, call: Any) -> None:
